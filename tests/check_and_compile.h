@@ -11,8 +11,9 @@ static inline struct source_pos no_place(const void *self, const char *path)
     return (struct source_pos){0};
 }
 
-static inline enum status check_and_compile(struct plan *plan, const struct strategy_options *options,
-    const struct model *model, const struct hw *hw, int gpus, struct arena *arena, struct diag *diag)
+static inline enum status check_and_compile(struct plan *plan,
+    const struct strategy_options *options, const struct model *model, const struct hw *hw,
+    int gpus, struct arena *arena, struct diag *diag)
 {
     const struct strategy_places places = {no_place, NULL};
     if (strategy_check(options, model, hw, gpus, &places, diag) != STATUS_OK)

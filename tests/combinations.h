@@ -1,5 +1,6 @@
-/* Cases drawn at random: models of every family and the options of strategies, independently. Most of them are jobs
- * that strategy_check has nothing against. The seed is fixed, so a number always names the same case. */
+/* Cases drawn at random: models of every family and the options of strategies, independently. Most
+ * of them are jobs that strategy_check has nothing against. The seed is fixed, so a number always
+ * names the same case. */
 #ifndef FLOPCAST_TESTS_COMBINATIONS_H
 #define FLOPCAST_TESTS_COMBINATIONS_H
 
@@ -29,14 +30,17 @@ static inline int64_t one_of(struct rng_stream *rng, const int64_t *values, int 
 {
     return values[below(rng, n)];
 }
-#define ONE_OF(rng, ...)                                                                                               \
-    one_of(rng, (const int64_t[]){__VA_ARGS__}, (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)))
+#define ONE_OF(rng, ...)                                                                           \
+    one_of(rng, (const int64_t[]){__VA_ARGS__},                                                    \
+        (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)))
 
-/* The families, and what takes other paths: T5 v1.1, minGPT, Qwen2 without groups, BERT with masked positions only,
- * DeepViT, a DHEN whose layers take adapters, ResNet-18, RegNet-Y. Convolutions are few, they cost most of the time. */
+/* The families, and what takes other paths: T5 v1.1, minGPT, Qwen2 without groups, BERT with masked
+ * positions only, DeepViT, a DHEN whose layers take adapters, ResNet-18, RegNet-Y. Convolutions are
+ * few, they cost most of the time. */
 static inline const struct model_shape *draw_shape(struct rng_stream *rng)
 {
-    static struct model_shape gated_t5, min_gpt, whole_llama, masked_bert, deep_vit, linear_dhen, basic_resnet, regnet;
+    static struct model_shape gated_t5, min_gpt, whole_llama, masked_bert, deep_vit, linear_dhen,
+        basic_resnet, regnet;
     gated_t5 = small_t5;
     gated_t5.name = "t5 v1.1";
     gated_t5.gated_ffn = gated_t5.composed_gelu = true;
@@ -65,16 +69,21 @@ static inline const struct model_shape *draw_shape(struct rng_stream *rng)
     regnet.name = "regnet";
     regnet.conv.stem_pool = false;
     regnet.conv.squeeze = 0.25;
-    const struct model_shape *const shapes[] = {&small_gpt, &small_t5, &small_llama, &small_bert, &small_vit,
-        &small_dhen, &gated_t5, &min_gpt, &whole_llama, &masked_bert, &deep_vit, &linear_dhen};
+    const struct model_shape *const shapes[] = {&small_gpt, &small_t5, &small_llama, &small_bert,
+        &small_vit, &small_dhen, &gated_t5, &min_gpt, &whole_llama, &masked_bert, &deep_vit,
+        &linear_dhen};
     const struct model_shape *const convolutions[] = {&small_resnet, &basic_resnet, &regnet};
-    enum { N = sizeof shapes / sizeof *shapes, N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
+    enum {
+        N = sizeof shapes / sizeof *shapes,
+        N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions
+    };
     return one_in(rng, 32) ? convolutions[below(rng, N_CONVOLUTIONS)] : shapes[below(rng, N)];
 }
 
-/* Tokens of a micro-batch that are a multiple of 16 and such that are none, which FP8 does not take; the last
- * micro-batch may differ in that, either way. */
-static inline void draw_batch(struct rng_stream *rng, struct train_options *train, const struct model_shape *shape)
+/* Tokens of a micro-batch that are a multiple of 16 and such that are none, which FP8 does not
+ * take; the last micro-batch may differ in that, either way. */
+static inline void draw_batch(
+    struct rng_stream *rng, struct train_options *train, const struct model_shape *shape)
 {
     int64_t own = model_sample_tokens(shape);
     train->seq_len = own > 0 ? own : ONE_OF(rng, 32, 24, 20);
@@ -84,7 +93,8 @@ static inline void draw_batch(struct rng_stream *rng, struct train_options *trai
     train->device_batch = one_in(rng, 3) && train->grad_accum == 1 ? 1 + below(rng, 9) : 0;
 }
 
-static inline void draw_train(struct rng_stream *rng, struct train_options *train, const struct model_shape *shape)
+static inline void draw_train(
+    struct rng_stream *rng, struct train_options *train, const struct model_shape *shape)
 {
     draw_batch(rng, train, shape);
     train->precision = below(rng, PRECISION_FP8_MIXED + 1); /* fp4_mixed needs TransformerEngine */
@@ -93,8 +103,10 @@ static inline void draw_train(struct rng_stream *rng, struct train_options *trai
     train->activation_checkpointing = below(rng, CHECKPOINT_SEARCHED);
     train->checkpoint_interval = ONE_OF(rng, 1, 1, 2);
     train->checkpoint_early_stop = one_in(rng, 2);
-    train->attention = model_takes_flash(shape) && one_in(rng, 2) ? ATTENTION_FLASH : ATTENTION_NAIVE;
-    train->cross_entropy = below(rng, CROSS_ENTROPY_TE); /* te and loss_parallel are younger than the digests */
+    train->attention =
+        model_takes_flash(shape) && one_in(rng, 2) ? ATTENTION_FLASH : ATTENTION_NAIVE;
+    train->cross_entropy =
+        below(rng, CROSS_ENTROPY_TE); /* te and loss_parallel are younger than the digests */
     train->fusion = one_in(rng, 4) ? FUSION_INDUCTOR : FUSION_EAGER;
     train->memory_format = below(rng, IMAGE_FORMAT_COUNT);
     train->use_cache = one_in(rng, 2);
@@ -102,10 +114,13 @@ static inline void draw_train(struct rng_stream *rng, struct train_options *trai
     train->neftune = one_in(rng, 4);
     train->clip_grad_norm = train->optimizer != OPTIMIZER_LOMO && one_in(rng, 2);
     train->decode_images = shape->image_size > 0 && one_in(rng, 2);
-    train->lora_rank = model_takes_adapters(shape) && train->optimizer != OPTIMIZER_LOMO && one_in(rng, 3) ? 4 : 0;
-    bool half = train->precision == PRECISION_BF16_MIXED || train->precision == PRECISION_FP16_MIXED;
+    train->lora_rank =
+        model_takes_adapters(shape) && train->optimizer != OPTIMIZER_LOMO && one_in(rng, 3) ? 4 : 0;
+    bool half =
+        train->precision == PRECISION_BF16_MIXED || train->precision == PRECISION_FP16_MIXED;
     train->autocast = half && one_in(rng, 2);
-    train->qlora = train->lora_rank > 0 && half && one_in(rng, 2); /* else refused by scenario/check.c */
+    train->qlora =
+        train->lora_rank > 0 && half && one_in(rng, 2); /* else refused by scenario/check.c */
 }
 
 static inline void draw_fsdp(struct rng_stream *rng, struct fsdp_options *fsdp, int gpus)
@@ -179,10 +194,12 @@ static inline void draw_units(struct rng_stream *rng, struct megatron_options *m
     megatron->num_distributed_optimizer_instances =
         megatron->data_parallel_sharding_strategy >= SHARD_OPTIM_GRADS ? ONE_OF(rng, 0, 1, 2) : 0;
     megatron->outer_dp_sharding_strategy =
-        megatron->data_parallel_sharding_strategy == SHARD_OPTIM_GRADS_PARAMS ? below(rng, 2) : SHARD_NOTHING;
+        megatron->data_parallel_sharding_strategy == SHARD_OPTIM_GRADS_PARAMS ? below(rng, 2)
+                                                                              : SHARD_NOTHING;
 }
 
-/* Megatron-FSDP, and activations in host memory; drawn beside draw(), whose cases stay what they were. */
+/* Megatron-FSDP, and activations in host memory; drawn beside draw(), whose cases stay what they
+ * were. */
 static inline struct drawn draw_megatron_fsdp(int number)
 {
     struct rng_stream rng = rng_stream(2, 0, (uint64_t)number);
@@ -190,13 +207,14 @@ static inline struct drawn draw_megatron_fsdp(int number)
     struct train_options *train = &drawn.options.train;
     struct megatron_options *megatron = &drawn.options.megatron;
     drawn.options.kind = STRATEGY_MEGATRON;
-    train->precision =
-        (int)ONE_OF(&rng, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_FP16_MIXED, PRECISION_FP8_MIXED);
+    train->precision = (int)ONE_OF(
+        &rng, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_FP16_MIXED, PRECISION_FP8_MIXED);
     train->fusion = one_in(&rng, 2) ? FUSION_TRANSFORMER_ENGINE : FUSION_EAGER;
     train->autocast = train->qlora = train->clip_grad_norm = false;
     train->optimizer = train->optimizer == OPTIMIZER_LOMO ? OPTIMIZER_ADAMW : train->optimizer;
     train->lora_rank = 0;
-    if (train->fusion == FUSION_TRANSFORMER_ENGINE && train->activation_checkpointing == CHECKPOINT_NONE)
+    if (train->fusion == FUSION_TRANSFORMER_ENGINE &&
+        train->activation_checkpointing == CHECKPOINT_NONE)
         train->cpu_offloading_num_layers = ONE_OF(&rng, 0, 1, 2);
     draw_units(&rng, megatron);
     megatron->overlap_grad_reduce = one_in(&rng, 2);
@@ -207,23 +225,27 @@ static inline struct drawn draw_megatron_fsdp(int number)
     return drawn;
 }
 
-/* A cluster for such cases: one whose host takes some time for an image, so that images can be decoded. */
+/* A cluster for such cases: one whose host takes some time for an image, so that images can be
+ * decoded. */
 static inline void load_cluster(struct hw *hw, const char *name, struct arena *arena)
 {
     struct diag diag = DIAG_INIT;
-    hw_load(hw, arena_printf(arena, FLOPCAST_SOURCE_DIR "/topologies/clusters/%s.yaml", name), arena, &diag);
+    hw_load(hw, arena_printf(arena, FLOPCAST_SOURCE_DIR "/topologies/clusters/%s.yaml", name),
+        arena, &diag);
     assert_string_equal(diag.text, "");
     hw->gpu.host_image_s = 1e-4;
 }
 
 /* Whether the case can be done. Release the plan either way. */
-static inline bool compile_drawn(struct plan *plan, const struct drawn *drawn, const struct hw *hw, struct arena *arena)
+static inline bool compile_drawn(
+    struct plan *plan, const struct drawn *drawn, const struct hw *hw, struct arena *arena)
 {
     struct diag diag = DIAG_INIT;
     struct model *model = ARENA_ARRAY(arena, struct model, 1);
     *plan = (struct plan){0};
     model_build(model, drawn->shape, arena);
-    return check_and_compile(plan, &drawn->options, model, hw, drawn->gpus, arena, &diag) == STATUS_OK;
+    return check_and_compile(plan, &drawn->options, model, hw, drawn->gpus, arena, &diag) ==
+           STATUS_OK;
 }
 
 #endif

@@ -1,6 +1,6 @@
 # cmake -D ROOT=<tree> -P layering.cmake: the rules of sim/layers.txt hold in the #include lines of sim/, each permission there is
 # used, a wing uses only the wings that it may, a library of the outside world is seen by the modules named here only, no static
-# function has a namesake in another file, no file is above 700 lines. Prints one line per violation; exit status 1 if there are any.
+# function has a namesake in another file, no file is above 750 lines. Prints one line per violation; exit status 1 if there are any.
 cmake_minimum_required(VERSION 3.25)
 set(home_yaml.h config)
 set(home_csv.h config)
@@ -9,7 +9,7 @@ set(home_yajl/yajl_parse.h reader)
 set(home_zlib.h reader exchange interop)
 set(home_expat.h foreign)
 set(home_et_def.pb-c.h exchange)
-set(max_lines 700)
+set(max_lines 750)
 set(violations 0)
 macro(violation text)
   message("${text}")

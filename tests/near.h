@@ -5,11 +5,11 @@
 #include <math.h>
 
 /* |got - want| <= tolerance (absolute); fails with both values. Include after cmocka.h. */
-#define assert_near(got, want, tolerance)                                                                              \
-    do {                                                                                                               \
-        double got_ = (got), want_ = (want);                                                                           \
-        if (!(fabs(got_ - want_) <= (tolerance)))                                                                      \
-            fail_msg("%s is %.17g, not %.17g", #got, got_, want_);                                                     \
+#define assert_near(got, want, tolerance)                                                          \
+    do {                                                                                           \
+        double got_ = (got), want_ = (want);                                                       \
+        if (!(fabs(got_ - want_) <= (tolerance)))                                                  \
+            fail_msg("%s is %.17g, not %.17g", #got, got_, want_);                                 \
     } while (0)
 
 #endif

@@ -2,9 +2,9 @@
 #ifndef FLOPCAST_TESTS_NUMBER_H
 #define FLOPCAST_TESTS_NUMBER_H
 
-#define NUMBER(x)                                                                                                      \
-    {                                                                                                                  \
-        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
+#define NUMBER(x)                                                                                  \
+    {                                                                                              \
+        .value = (x), .kind = QUANTITY_ASSUMED                                                     \
     }
 
 #endif

@@ -1,4 +1,5 @@
-/* Small models of each family, for tests: every kind of layer, tensor and tie that the large ones have. */
+/* Small models of each family, for tests: every kind of layer, tensor and tie that the large ones
+ * have. */
 #ifndef FLOPCAST_TESTS_SHAPES_H
 #define FLOPCAST_TESTS_SHAPES_H
 
@@ -53,7 +54,12 @@ __attribute__((unused)) static const struct model_shape small_moe = {.name = "mo
     .vocab = 1000,
     .rotary_share = 1,
     .gated_ffn = true,
-    .moe = {.experts = 8, .per_token = 2, .d_ff = 48, .shared_d_ff = 80, .shared_gate = true, .dense_layers = 1}};
+    .moe = {.experts = 8,
+        .per_token = 2,
+        .d_ff = 48,
+        .shared_d_ff = 80,
+        .shared_gate = true,
+        .dense_layers = 1}};
 /* DeepSeek-V3's. */
 __attribute__((unused)) static const struct model_shape small_deepseek = {.name = "deepseek",
     .family = MODEL_LLAMA,
@@ -74,7 +80,11 @@ __attribute__((unused)) static const struct model_shape small_deepseek = {.name 
         .router = ROUTER_SIGMOID,
         .groups = 4,
         .normalised = true},
-    .mla = {.kv_lora_rank = 32, .q_lora_rank = 40, .qk_nope_head_dim = 16, .qk_rope_head_dim = 8, .v_head_dim = 12}};
+    .mla = {.kv_lora_rank = 32,
+        .q_lora_rank = 40,
+        .qk_nope_head_dim = 16,
+        .qk_rope_head_dim = 8,
+        .v_head_dim = 12}};
 __attribute__((unused)) static const struct model_shape small_neox = {.name = "neox",
     .family = MODEL_NEOX,
     .d_model = 64,
@@ -144,6 +154,9 @@ __attribute__((unused)) static const struct model_shape small_dhen = {.name = "d
         .tables = {.params = 1e6, .pooling = 10}}};
 
 __attribute__((unused)) static const struct model_shape *const small_shapes[MODEL_FAMILY_COUNT] = {
-    [MODEL_T5] = &small_t5, [MODEL_GPT] = &small_gpt, [MODEL_LLAMA] = &small_llama, [MODEL_BERT] = &small_bert};
+    [MODEL_T5] = &small_t5,
+    [MODEL_GPT] = &small_gpt,
+    [MODEL_LLAMA] = &small_llama,
+    [MODEL_BERT] = &small_bert};
 
 #endif

@@ -19,7 +19,8 @@ static bool all(const unsigned char *bytes, size_t n, unsigned char value)
 static void blocks_are_zeroed_aligned_and_apart(void **state)
 {
     (void)state;
-    /* 300 blocks of 0 to 299 bytes and one in a hundred larger than a chunk of 64 KiB: several chunks of both kinds. */
+    /* 300 blocks of 0 to 299 bytes and one in a hundred larger than a chunk of 64 KiB: several
+     * chunks of both kinds. */
     enum { N = 300 };
     struct arena arena = ARENA_INIT;
     unsigned char *blocks[N];
@@ -68,7 +69,8 @@ static void typed_blocks(void **state)
     arena_release(&arena);
 }
 
-/* With nothing before it, and behind a chunk whose room is used on; the sanitizers say whether they are freed, once. */
+/* With nothing before it, and behind a chunk whose room is used on; the sanitizers say whether they
+ * are freed, once. */
 static void a_block_of_somebody_else_is_freed_along(void **state)
 {
     (void)state;

@@ -33,7 +33,8 @@ static void names(void **state)
     static const char own[] = FLOPCAST_SOURCE_DIR "/topologies/nodes/dgx-2.yaml";
     assert_string_equal(files_name_from(&arena, "nodes/c.yaml", "nodes/n.yaml"), "n.yaml");
     assert_string_equal(files_name_from(&arena, "c.yaml", "nodes/n.yaml"), "nodes/n.yaml");
-    assert_string_equal(files_name_from(&arena, "clusters/c.yaml", "nodes/n.yaml"), "../nodes/n.yaml");
+    assert_string_equal(
+        files_name_from(&arena, "clusters/c.yaml", "nodes/n.yaml"), "../nodes/n.yaml");
     assert_string_equal(files_name_from(&arena, "clusters/c.yaml", absolute), "../nodes/n.yaml");
     assert_string_equal(files_name_from(&arena, "/usr/lib/c.yaml", "nodes/n.yaml"), absolute);
     assert_string_equal(files_name_from(&arena, NULL, "nodes/n.yaml"), absolute);
@@ -42,8 +43,10 @@ static void names(void **state)
     assert_string_equal(files_name_from(&arena, "c.yaml", own), "topologies/nodes/dgx-2.yaml");
     assert_string_equal(files_name_from(&arena, NULL, own), "topologies/nodes/dgx-2.yaml");
     assert_string_equal(
-        files_name_from(&arena, FLOPCAST_SOURCE_DIR "/topologies/clusters/c.yaml", own), "../nodes/dgx-2.yaml");
-    assert_int_equal(unlink("nodes/n.yaml") | rmdir("nodes") | rmdir("clusters") | rmdir(folder), 0);
+        files_name_from(&arena, FLOPCAST_SOURCE_DIR "/topologies/clusters/c.yaml", own),
+        "../nodes/dgx-2.yaml");
+    assert_int_equal(
+        unlink("nodes/n.yaml") | rmdir("nodes") | rmdir("clusters") | rmdir(folder), 0);
     arena_release(&arena);
 }
 
@@ -52,8 +55,9 @@ static void make_data(char *folder)
 {
     static const char *const folders[] = {
         "topologies", "topologies/gpus", "topologies/clusters", "scenarios", "scenarios/models"};
-    static const char *const files[] = {"topologies/gpus/h100-sxm5-80gb.yaml", "topologies/gpus/h100-pcie-80gb.yaml",
-        "topologies/gpus/h200-sxm.yaml", "topologies/gpus/b200.yaml", "topologies/gpus/b200-air.yaml",
+    static const char *const files[] = {"topologies/gpus/h100-sxm5-80gb.yaml",
+        "topologies/gpus/h100-pcie-80gb.yaml", "topologies/gpus/h200-sxm.yaml",
+        "topologies/gpus/b200.yaml", "topologies/gpus/b200-air.yaml",
         "topologies/clusters/h200-8x400g.yaml", "scenarios/models/llama3.1-70b.yaml",
         "scenarios/models/llama3.1-8b.yaml", "scenarios/models/notes.txt", "scenarios/t5.yaml"};
     assert_non_null(mkdtemp(folder));
@@ -64,10 +68,14 @@ static void make_data(char *folder)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         touch(files[i]);
     FILE *aliases = fopen("topologies/gpus/aliases.txt", "w");
-    fputs("# which of several\n\nh100 h100-sxm5-80gb\n h100-sxm\th100-sxm5-80gb \nh200 b200\nlonely\n", aliases);
+    fputs("# which of several\n\nh100 h100-sxm5-80gb\n h100-sxm\th100-sxm5-80gb \nh200 "
+          "b200\nlonely\n",
+        aliases);
     fclose(aliases);
     FILE *sizes = fopen("scenarios/models/mpt.yaml", "w");
-    fputs("# Several.\nvocab: 5\nsizes:\n  mpt-1b: {d_model: 2} # 1 parameter.\n  mpt-30b: {d_model: 3}\n", sizes);
+    fputs("# Several.\nvocab: 5\nsizes:\n  mpt-1b: {d_model: 2} # 1 parameter.\n  mpt-30b: "
+          "{d_model: 3}\n",
+        sizes);
     fclose(sizes);
 }
 
@@ -88,8 +96,10 @@ static void short_names(void **state)
     } cases[] = {
         {FILES_GPUS, "h200-sxm", "topologies/gpus/h200-sxm.yaml"},
         {FILES_GPUS, "H200-SXM", "topologies/gpus/h200-sxm.yaml"},
-        {FILES_GPUS, "h200", "topologies/gpus/h200-sxm.yaml"}, /* the only one that begins so, whatever an alias says */
-        {FILES_GPUS, "b200", "topologies/gpus/b200.yaml"},     /* its whole name, though another begins so */
+        {FILES_GPUS, "h200", "topologies/gpus/h200-sxm.yaml"}, /* the only one that begins so,
+                                                                  whatever an alias says */
+        {FILES_GPUS, "b200",
+            "topologies/gpus/b200.yaml"}, /* its whole name, though another begins so */
         {FILES_GPUS, "h100", "topologies/gpus/h100-sxm5-80gb.yaml"},     /* by the alias */
         {FILES_GPUS, "h100-sxm", "topologies/gpus/h100-sxm5-80gb.yaml"}, /* likewise */
         {FILES_GPUS, "h100-sxm5", "topologies/gpus/h100-sxm5-80gb.yaml"},
@@ -119,10 +129,12 @@ static void short_names(void **state)
     }
     const char *own = arena_printf(&arena, "%s/topologies/gpus/b200.yaml", folder);
     assert_string_equal(files_find(&arena, FILES_GPUS, "b200"), own);
-    assert_string_equal(files_find(&arena, FILES_ANY, "b200"), "b200");            /* no kind, no short names */
+    assert_string_equal(
+        files_find(&arena, FILES_ANY, "b200"), "b200"); /* no kind, no short names */
     assert_string_equal(files_find(&arena, FILES_GPUS, "b200.yaml"), "b200.yaml"); /* a path */
     assert_string_equal(files_find(&arena, FILES_GPUS, "./b200"), "./b200");
-    assert_string_equal(files_find(&arena, FILES_GPUS, "topologies/gpus/b200.yaml"), "topologies/gpus/b200.yaml");
+    assert_string_equal(
+        files_find(&arena, FILES_GPUS, "topologies/gpus/b200.yaml"), "topologies/gpus/b200.yaml");
     assert_string_equal(files_find_from(&arena, FILES_GPUS, "mine/b200", "b200"), own);
     assert_string_equal(files_find_from(&arena, FILES_GPUS, "mine/none", "none"), "mine/none");
     assert_int_equal(mkdir("b200", 0700), 0); /* a folder is no file of a GPU */
@@ -130,7 +142,8 @@ static void short_names(void **state)
     assert_int_equal(rmdir("b200"), 0);
     touch("b200"); /* but a file of one's own comes first */
     assert_string_equal(files_find(&arena, FILES_GPUS, "b200"), "b200");
-    assert_string_equal(files_aliases(&arena, &files_groups[5], "h100-sxm5-80gb"), "h100, h100-sxm");
+    assert_string_equal(
+        files_aliases(&arena, &files_groups[5], "h100-sxm5-80gb"), "h100, h100-sxm");
     assert_string_equal(files_aliases(&arena, &files_groups[5], "b200-air"), "");
     arena_release(&arena);
     remove_data(folder);
@@ -143,13 +156,15 @@ static void models_of_one_file(void **state)
     struct arena arena = ARENA_INIT;
     make_data(folder);
     const char *models = arena_printf(&arena, "%s/scenarios/models", folder);
-    const char *held = arena_printf(&arena, "%s/mpt-1b.yaml", models), *holder = files_holder(&arena, held);
+    const char *held = arena_printf(&arena, "%s/mpt-1b.yaml", models),
+               *holder = files_holder(&arena, held);
     assert_string_equal(holder, arena_printf(&arena, "%s/mpt.yaml", models));
-    assert_string_equal(files_size_comment(&arena, holder, files_size_name(&arena, held)), "1 parameter.");
+    assert_string_equal(
+        files_size_comment(&arena, holder, files_size_name(&arena, held)), "1 parameter.");
     assert_null(files_holder(&arena, arena_printf(&arena, "%s/mpt-2b.yaml", models)));
     assert_null(files_holder(&arena, arena_printf(&arena, "%s/mpt-1b", models)));
-    assert_string_equal(
-        files_find(&arena, FILES_MODELS, "scenarios/models/mpt-1b.yaml"), "scenarios/models/mpt-1b.yaml");
+    assert_string_equal(files_find(&arena, FILES_MODELS, "scenarios/models/mpt-1b.yaml"),
+        "scenarios/models/mpt-1b.yaml");
     assert_string_equal(files_name_from(&arena, NULL, held), "scenarios/models/mpt-1b.yaml");
     arena_release(&arena);
     remove_data(folder);
@@ -166,10 +181,12 @@ static void hints(void **state)
         {FILES_GPUS, "h20", "; did you mean 'h200-sxm'?"},
         {FILES_MODELS, "lama3.1-8b", "; did you mean 'llama3.1-8b'?"},
         {FILES_MODELS, "mine/llama3.1-7", "; did you mean 'llama3.1-70b'?"},
-        {FILES_MODELS, "../models/llama3.1-8b.yaml", "; flopcast's own is scenarios/models/llama3.1-8b.yaml"},
+        {FILES_MODELS, "../models/llama3.1-8b.yaml",
+            "; flopcast's own is scenarios/models/llama3.1-8b.yaml"},
         {FILES_MODELS, "b200", "; flopcast's own is topologies/gpus/b200.yaml"},
         {FILES_MODELS, "xyz",
-            "; `flopcast files models` lists the names that come along; of any other model, put the config.json of "
+            "; `flopcast files models` lists the names that come along; of any other model, put "
+            "the config.json of "
             "Hugging Face into a folder 'xyz' here"},
         {FILES_MODELS, "xyz.yaml", ""},
         {FILES_MODELS, "mpt", "; 'mpt' could be mpt-1b, mpt-30b; write one of them"},
@@ -195,7 +212,9 @@ static void aliases_are_of_files(void **state)
     assert_int_equal(setenv("FLOPCAST_DATA", FLOPCAST_SOURCE_DIR, 1), 0);
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         char name[64], file[64], line[256];
-        FILE *in = fopen(arena_printf(&arena, FLOPCAST_SOURCE_DIR "/topologies/%s/aliases.txt", folders[i]), "r");
+        FILE *in = fopen(
+            arena_printf(&arena, FLOPCAST_SOURCE_DIR "/topologies/%s/aliases.txt", folders[i]),
+            "r");
         assert_non_null(in);
         int n = 0;
         while (fgets(line, sizeof line, in)) {
@@ -216,6 +235,7 @@ static void aliases_are_of_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(short_names),
-        cmocka_unit_test(models_of_one_file), cmocka_unit_test(hints), cmocka_unit_test(aliases_are_of_files)};
+        cmocka_unit_test(models_of_one_file), cmocka_unit_test(hints),
+        cmocka_unit_test(aliases_are_of_files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-enum { ITEMS = 1000, HASHES = 37 }; /* many items share a hash: whether they are the same is the caller's to say */
+enum {
+    ITEMS = 1000,
+    HASHES = 37
+}; /* many items share a hash: whether they are the same is the caller's to say */
 
 struct sought {
     const int *items;

@@ -8,33 +8,38 @@
 
 #include <math.h>
 
-/* Draws of a distribution test. The seeds are fixed, so a test either always holds or never; the bounds are BOUND
- * standard errors of the estimate, which a correct generator misses with probability 6e-5 a test. */
+/* Draws of a distribution test. The seeds are fixed, so a test either always holds or never; the
+ * bounds are BOUND standard errors of the estimate, which a correct generator misses with
+ * probability 6e-5 a test. */
 enum { N = 200000, BOUND = 4 };
 
 static void draws_splitmix64(void **state)
 {
     (void)state;
     /* First outputs for the seed 1234567, as published for SplitMix64
-     * (rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64). A stream's key takes the place of the seed. */
-    static const uint64_t published[] = {UINT64_C(6457827717110365317), UINT64_C(3203168211198807973),
-        UINT64_C(9817491932198370423), UINT64_C(4593380528125082431), UINT64_C(16408922859458223821)};
+     * (rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64). A stream's key takes the place of
+     * the seed. */
+    static const uint64_t published[] = {UINT64_C(6457827717110365317),
+        UINT64_C(3203168211198807973), UINT64_C(9817491932198370423), UINT64_C(4593380528125082431),
+        UINT64_C(16408922859458223821)};
     struct rng_stream stream = {.key = 1234567};
     for (size_t i = 0; i < sizeof published / sizeof *published; i++)
-        assert_true(rng_uniform(&stream) == (double)(published[i] >> 11) / 9007199254740992.0); /* 2^53 */
+        assert_true(
+            rng_uniform(&stream) == (double)(published[i] >> 11) / 9007199254740992.0); /* 2^53 */
     assert_true(stream.counter == 5);
 }
 
 static void first_values_are_golden(void **state)
 {
     (void)state;
-    /* Not derived: recorded once, so that a change of the keys or of GSL's algorithms, which would change every noisy
-     * result, is noticed. */
+    /* Not derived: recorded once, so that a change of the keys or of GSL's algorithms, which would
+     * change every noisy result, is noticed. */
     struct rng_stream stream = rng_stream(1, 2, 3);
     double uniform = rng_uniform(&stream);
     double gaussian = rng_gaussian(&stream, 1.0);
     double lognormal = rng_lognormal_mean1(&stream, 0.25);
-    if (uniform != 0x1.4d144f479349cp-1 || gaussian != -0x1.c66687d8p-1 || lognormal != 0x1.7e8cce58p+0)
+    if (uniform != 0x1.4d144f479349cp-1 || gaussian != -0x1.c66687d8p-1 ||
+        lognormal != 0x1.7e8cce58p+0)
         fail_msg("%a %a %a", uniform, gaussian, lognormal);
 }
 
@@ -58,18 +63,21 @@ static void streams_do_not_depend_on_each_other(void **state)
 static void streams_are_uncorrelated(void **state)
 {
     (void)state;
-    /* Neighbouring seeds, kinds and ids. The correlation of n independent pairs has the standard error 1 / sqrt(n). */
+    /* Neighbouring seeds, kinds and ids. The correlation of n independent pairs has the standard
+     * error 1 / sqrt(n). */
     static const struct {
         uint64_t seed;
         uint32_t kind;
         uint64_t id;
     } others[] = {{1, 0, 1}, {0, 1, 1}, {0, 0, 0}, {0, 0, 2}, {1, 0, 0}};
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
-        struct rng_stream a = rng_stream(0, 0, 1), b = rng_stream(others[k].seed, others[k].kind, others[k].id);
+        struct rng_stream a = rng_stream(0, 0, 1),
+                          b = rng_stream(others[k].seed, others[k].kind, others[k].id);
         double sum = 0;
         for (int i = 0; i < N; i++)
             sum += (rng_uniform(&a) - 0.5) * (rng_uniform(&b) - 0.5);
-        assert_true(fabs(sum / N * 12) < BOUND / sqrt(N)); /* the variance of a uniform number is 1/12 */
+        assert_true(
+            fabs(sum / N * 12) < BOUND / sqrt(N)); /* the variance of a uniform number is 1/12 */
     }
 }
 
@@ -87,7 +95,8 @@ static struct moments moments(const double *x)
     return (struct moments){sum / N, sqrt(squares / (N - 1))};
 }
 
-/* The standard error of a mean is sd / sqrt(n); that of a standard deviation sd sqrt((kurtosis - 1) / (4 n)). */
+/* The standard error of a mean is sd / sqrt(n); that of a standard deviation sd sqrt((kurtosis - 1)
+ * / (4 n)). */
 static void check(const double *x, double mean, double sd, double kurtosis)
 {
     struct moments m = moments(x);
@@ -129,16 +138,18 @@ static void lognormal_has_mean_one(void **state)
         assert_true(x[i] > 0);
         logs[i] = log(x[i]);
     }
-    /* Mean 1, variance exp(s^2) - 1, kurtosis exp(4 s^2) + 2 exp(3 s^2) + 3 exp(2 s^2) - 3; its logarithm is normal. */
+    /* Mean 1, variance exp(s^2) - 1, kurtosis exp(4 s^2) + 2 exp(3 s^2) + 3 exp(2 s^2) - 3; its
+     * logarithm is normal. */
     check(x, 1, sqrt(exp(v) - 1), exp(4 * v) + 2 * exp(3 * v) + 3 * exp(2 * v) - 3);
     check(logs, -v / 2, s, 3);
     assert_true(rng_lognormal_mean1(&stream, 0) == 1);
     assert_true(rng_gaussian(&stream, 0) == 0);
 }
 
-/* One draw is any of them. The logarithm of the greatest of 8 has the mean and standard deviation of the greatest of 8
- * normal draws (Harter, Biometrika 48 (1961), table 1: 1.42360; variance 0.37290, Sarhan and Greenberg), of 2^40
- * (quantiles by the closed form) half of them lie below the median. */
+/* One draw is any of them. The logarithm of the greatest of 8 has the mean and standard deviation
+ * of the greatest of 8 normal draws (Harter, Biometrika 48 (1961), table 1: 1.42360; variance
+ * 0.37290, Sarhan and Greenberg), of 2^40 (quantiles by the closed form) half of them lie below the
+ * median. */
 static void the_greatest_of_many_is_drawn_at_once(void **state)
 {
     (void)state;
@@ -150,7 +161,8 @@ static void the_greatest_of_many_is_drawn_at_once(void **state)
         struct rng_stream stream = rng_stream(5, 1, 4);
         double sum = 0, squares = 0;
         for (int i = 0; i < N; i++) {
-            double z = (log(rng_lognormal_max(&stream, s, normal[k].n)) + s * s / 2) / s - normal[k].mean;
+            double z =
+                (log(rng_lognormal_max(&stream, s, normal[k].n)) + s * s / 2) / s - normal[k].mean;
             sum += z / N;
             squares += z * z / N;
         }
@@ -158,7 +170,9 @@ static void the_greatest_of_many_is_drawn_at_once(void **state)
         assert_true(fabs(sqrt(squares) / normal[k].sd - 1) < BOUND / sqrt(N));
     }
     struct rng_stream stream = rng_stream(5, 1, 4);
-    const double n = 0x1p40, median = exp(s * 7.09854 - s * s / 2); /* above which one draw lies with log(2) / n */
+    const double n = 0x1p40,
+                 median =
+                     exp(s * 7.09854 - s * s / 2); /* above which one draw lies with log(2) / n */
     int below = 0;
     for (int i = 0; i < N; i++)
         below += rng_lognormal_max(&stream, s, n) < median;
@@ -171,13 +185,14 @@ static void draws_are_multiples_of_2_to_the_minus_30(void **state)
     (void)state;
     struct rng_stream stream = rng_stream(9, 9, 9);
     for (int i = 0; i < 1000; i++) {
-        double g = rng_gaussian(&stream, 1.7) * 0x1p30, l = rng_lognormal_mean1(&stream, 0.3) * 0x1p30;
+        double g = rng_gaussian(&stream, 1.7) * 0x1p30,
+               l = rng_lognormal_mean1(&stream, 0.3) * 0x1p30;
         assert_true(g == nearbyint(g) && l == nearbyint(l));
     }
 }
 
-/* Expected values of the order statistics of 2 and of 8 normal draws: 1 / sqrt(pi), and Harter, Biometrika 48 (1961),
- * table 1. The order is the stream's, the values are not. */
+/* Expected values of the order statistics of 2 and of 8 normal draws: 1 / sqrt(pi), and Harter,
+ * Biometrika 48 (1961), table 1. The order is the stream's, the values are not. */
 static void normal_scores_are_what_is_expected(void **state)
 {
     (void)state;

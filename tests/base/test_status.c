@@ -16,7 +16,8 @@ static void says_where_and_what(void **state)
     (void)state;
     struct diag diag = DIAG_INIT;
     assert_int_equal(
-        diag_input(&diag, (struct source_pos){"x.yaml", 12, 14}, "'%s' is not a time", "5 GB"), STATUS_INPUT);
+        diag_input(&diag, (struct source_pos){"x.yaml", 12, 14}, "'%s' is not a time", "5 GB"),
+        STATUS_INPUT);
     assert_int_equal(diag.worst, STATUS_INPUT);
     assert_int_equal(diag_io(&diag, (struct source_pos){"x.yaml", 0, 0}, "cannot open"), STATUS_IO);
     assert_int_equal(diag.worst, STATUS_IO);
@@ -29,8 +30,8 @@ static void says_where_and_what(void **state)
     assert_true(diag.used == strlen(diag.text));
 }
 
-/* A warning stands among the errors and is none; it is not reported twice, and is found by its level, not by what it
- * quotes. */
+/* A warning stands among the errors and is none; it is not reported twice, and is found by its
+ * level, not by what it quotes. */
 static void warns(void **state)
 {
     (void)state;
@@ -59,7 +60,8 @@ static void moves_errors(void **state)
     diag_input(&diag, (struct source_pos){"x.yaml", 3, 1}, "wrong: error: y");
     diag_io(&diag, (struct source_pos){"x.yaml2", 3, 1}, "worse");
     diag_merge_at(&more, &diag, "x.yaml", (struct source_pos){"t.csv", 2, 1});
-    assert_string_equal(more.text, "t.csv:2:1: error: wrong: error: y (x.yaml:3:1)\nx.yaml2:3:1: error: worse\n");
+    assert_string_equal(
+        more.text, "t.csv:2:1: error: wrong: error: y (x.yaml:3:1)\nx.yaml2:3:1: error: worse\n");
     assert_int_equal(more.n_errors, 2);
     assert_int_equal(more.worst, STATUS_IO);
 }
@@ -129,7 +131,8 @@ static void merge_leaves_out_what_is_there(void **state)
 static void nearest_name_is_near(void **state)
 {
     (void)state;
-    static const char *const names[] = {"ddp", "fsdp", "fsdp2", "zero1", "zero2", "zero3", "micro_batch"};
+    static const char *const names[] = {
+        "ddp", "fsdp", "fsdp2", "zero1", "zero2", "zero3", "micro_batch"};
     size_t n = sizeof names / sizeof *names;
     assert_string_equal(nearest_name("fsdp", names, n), "fsdp");
     assert_string_equal(nearest_name("fspd", names, n), "fsdp"); /* two edits of four letters */
@@ -138,10 +141,13 @@ static void nearest_name_is_near(void **state)
     assert_string_equal(nearest_name("dp", names, n), "ddp");
     assert_string_equal(nearest_name("FSDP", names, n), "fsdp");
     assert_null(nearest_name("pipeline", names, n));
-    assert_null(nearest_name("gpu", names, n)); /* "ddp" needs two edits; a third of three letters is one */
-    static const char *const others[] = {"llama2-7b", "llama3.1-8b", "run", "bf16_mixed", "bf16", "naive", "flash"};
+    assert_null(
+        nearest_name("gpu", names, n)); /* "ddp" needs two edits; a third of three letters is one */
+    static const char *const others[] = {
+        "llama2-7b", "llama3.1-8b", "run", "bf16_mixed", "bf16", "naive", "flash"};
     size_t m = sizeof others / sizeof *others;
-    assert_string_equal(nearest_name("llama3-8b", others, m), "llama3.1-8b"); /* letters are missing, none is another */
+    assert_string_equal(nearest_name("llama3-8b", others, m),
+        "llama3.1-8b"); /* letters are missing, none is another */
     assert_string_equal(nearest_name("rnu", others, m), "run");
     assert_string_equal(nearest_name("bfloat16", others, m), "bf16");
     assert_string_equal(nearest_name("flash_attention_2", others, m), "flash");
@@ -177,7 +183,8 @@ static void bug_aborts(void **state)
     close(ends[1]);
     char text[512] = "";
     size_t used = 0;
-    for (ssize_t n; (n = read(ends[0], text + used, sizeof text - 1 - used)) > 0;) /* stderr comes in pieces */
+    for (ssize_t n;
+         (n = read(ends[0], text + used, sizeof text - 1 - used)) > 0;) /* stderr comes in pieces */
         used += (size_t)n;
     close(ends[0]);
     int status = 0;
@@ -187,7 +194,8 @@ static void bug_aborts(void **state)
     assert_non_null(strstr(text, "(1 + 1 == 2): of 7\n"));
 }
 
-/* 720720 = 2^4 3^2 5 7 11 13 has 5 x 3 x 2 x 2 x 2 x 2 = 240 divisors, more than there is room for. */
+/* 720720 = 2^4 3^2 5 7 11 13 has 5 x 3 x 2 x 2 x 2 x 2 = 240 divisors, more than there is room for.
+ */
 static void divisors_are_listed(void **state)
 {
     (void)state;

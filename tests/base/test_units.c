@@ -12,7 +12,8 @@
 static void reads_value_in_base_si(void **state)
 {
     (void)state;
-    /* Each value is the written number times the prefix, by hand; exact, as the one rounding is that of the literal. */
+    /* Each value is the written number times the prefix, by hand; exact, as the one rounding is
+     * that of the literal. */
     static const struct {
         const char *text;
         enum dimension dimension;
@@ -69,7 +70,8 @@ static void refuses_with_a_remedy(void **state)
     } cases[] = {
         {"5 GB", DIM_SECONDS, "'5 GB' is not a time (examples: 5 us, 1.2 ms)"},
         {"5", DIM_SECONDS, "'5' has no unit; a time needs one (examples: 5 us, 1.2 ms)"},
-        {"450", DIM_BYTES_PER_S, "'450' has no unit; a bandwidth needs one (examples: 450 GB/s, 200 Gb/s (bits))"},
+        {"450", DIM_BYTES_PER_S,
+            "'450' has no unit; a bandwidth needs one (examples: 450 GB/s, 200 Gb/s (bits))"},
         {"80 Gb", DIM_BYTES, "'80 Gb' is not a size (examples: 80 GiB, 25 MB)"},
         {"80 XB", DIM_BYTES, "'80 XB' is not a size (examples: 80 GiB, 25 MB)"},
         {"80 gb", DIM_BYTES, "'80 gb' is not a size (examples: 80 GiB, 25 MB)"},
@@ -178,14 +180,17 @@ static void formats_with_a_fitting_prefix(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char buffer[32];
-        assert_string_equal(quantity_format(buffer, sizeof buffer, cases[i].value, cases[i].dimension), cases[i].text);
+        assert_string_equal(
+            quantity_format(buffer, sizeof buffer, cases[i].value, cases[i].dimension),
+            cases[i].text);
     }
 }
 
 static void what_is_formatted_reads_back(void **state)
 {
     (void)state;
-    /* Four digits are printed, so the value comes back to half a unit of the fourth: 5e-4 relative. */
+    /* Four digits are printed, so the value comes back to half a unit of the fourth: 5e-4 relative.
+     */
     for (int d = 0; d < DIM_COUNT; d++)
         for (double value = 1e-9; value < 1e17; value *= 7.3) {
             char buffer[32], why[128] = "";
@@ -206,8 +211,8 @@ static void time_is_whole_picoseconds(void **state)
     assert_true(ps_from_s(0.6e-12) == 1);
     assert_true(ps_from_s(1e6) == 1000000 * PS_PER_S);
     /* To the nearest, halves up, as llround() has it, at every size. */
-    const double spans[] = {
-        0, 0.49999999999999994, 0.5, 1.5, 2.5, 1e6 + 0.4999, 0x1p51 + 0.5, 0x1p52 + 1, 0x1p53 + 2, 4e18};
+    const double spans[] = {0, 0.49999999999999994, 0.5, 1.5, 2.5, 1e6 + 0.4999, 0x1p51 + 0.5,
+        0x1p52 + 1, 0x1p53 + 2, 4e18};
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
         assert_true(ps_round(spans[i]) == llround(spans[i]));
     /* What no run lasts is beyond every run, and still a time when it is added to one. */

@@ -69,7 +69,8 @@ static void takes_a_literal_and_its_own_items(void **state)
     (void)state;
     VEC(struct op) ops = {0};
     vec_push(&ops, (struct op){1, 2});
-    for (int i = 1; i < 100; i++) /* the item moves when the array grows, and the count names itself */
+    for (int i = 1; i < 100;
+         i++) /* the item moves when the array grows, and the count names itself */
         vec_push(&ops, (struct op){ops.at[0].kind, ops.n});
     assert_int_equal(ops.n, 100);
     for (int i = 1; i < 100; i++) {

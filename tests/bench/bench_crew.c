@@ -1,9 +1,10 @@
 /* What a job costs beside the work in it, and what two workers gain over one: medians of RUNS.
  *
- * empty: a job without work, handed to a thread. equal: POINTS alike points of GPT-2 on 32
- * GPUs, by one worker and by two. Other load takes cores away from two workers; so two ratios are printed beside: of
- * processor times, which is what two idle cores would give, except for memory that they share; and how much faster two
- * processes are that only count, in the same minute, as the reference. */
+ * empty: a job without work, handed to a thread. equal: POINTS alike points of GPT-2 on 32 GPUs, by
+ * one worker and by two. Other load takes cores away from two workers; so two ratios are printed
+ * beside: of processor times, which is what two idle cores would give, except for memory that they
+ * share; and how much faster two processes are that only count, in the same minute, as the
+ * reference. */
 #include "bench.h"
 
 #include "base/files.h"
@@ -82,17 +83,18 @@ static double count_s(int processes)
 int main(void)
 {
     /* alike except for the seed */
-    static const struct scenario_override set[] = {{"cluster.gpus", "32"},
-        {"run.seed", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, "
-                     "27, 28, 29, 30, 31, 32]"}};
+    static const struct scenario_override set[] = {
+        {"cluster.gpus", "32"}, {"run.seed", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, "
+                                             "16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, "
+                                             "27, 28, 29, 30, 31, 32]"}};
     struct arena arena = ARENA_INIT;
     struct diag *diag = xcalloc(1, sizeof *diag);
     struct scenario_set points = {0};
     double empty[RUNS], alone[RUNS], both[RUNS], used_alone[RUNS], used_both[RUNS], counted[RUNS];
     double counted_both[RUNS], cost[EMPTY] = {0};
     int *order = crew_order(cost, EMPTY);
-    scenario_load(
-        &points, files_find(&arena, FILES_SCENARIOS, "gpt2_ddp_v100"), set, sizeof set / sizeof *set, &arena, diag);
+    scenario_load(&points, files_find(&arena, FILES_SCENARIOS, "gpt2_ddp_v100"), set,
+        sizeof set / sizeof *set, &arena, diag);
     BUG_IF(diag->n_errors > 0 || points.n_points != POINTS, "%s", diag->text);
     for (int r = 0; r < RUNS; r++) {
         threads_limit(2);
@@ -102,9 +104,11 @@ int main(void)
         counted[r] = count_s(1);
         counted_both[r] = count_s(2);
     }
-    printf("crew, empty jobs: %5.1f us a job, two threads\n", gsl_stats_median(empty, 1, RUNS) * 1e6);
+    printf(
+        "crew, empty jobs: %5.1f us a job, two threads\n", gsl_stats_median(empty, 1, RUNS) * 1e6);
     double alone_s = gsl_stats_median(alone, 1, RUNS), both_s = gsl_stats_median(both, 1, RUNS);
-    printf("crew, %d equal points: %.2f s by one thread, %.2f s by two: %.2f times as fast; by processor time %.2f\n",
+    printf("crew, %d equal points: %.2f s by one thread, %.2f s by two: %.2f times as fast; by "
+           "processor time %.2f\n",
         POINTS, alone_s, both_s, alone_s / both_s,
         2 * gsl_stats_median(used_alone, 1, RUNS) / gsl_stats_median(used_both, 1, RUNS));
     printf("two processes that count: %.2f times as fast as one\n",

@@ -1,12 +1,13 @@
-/* Speed of the engine and of the network's solver: median of RUNS, and the ratio to a reference measured in the same
- * run, which a slower machine does not change.
+/* Speed of the engine and of the network's solver: median of RUNS, and the ratio to a reference
+ * measured in the same run, which a slower machine does not change.
  *
- * Engine: one event popped and one pushed, with a number of them pending (the hold model); references: the same handler
- * called without a heap, and a plain binary heap of the same events, as a textbook has it.
+ * Engine: one event popped and one pushed, with a number of them pending (the hold model);
+ * references: the same handler called without a heap, and a plain binary heap of the same events,
+ * as a textbook has it.
  *
- * Solver: flows of a 64-node job with hybrid sharding come and go, each at its own time, 64 groups in their nodes and 8
- * across; reference: one solution of all 72 from scratch. bench_engine solver: only this (bench_simgrid.cpp has the
- * same flows). */
+ * Solver: flows of a 64-node job with hybrid sharding come and go, each at its own time, 64 groups
+ * in their nodes and 8 across; reference: one solution of all 72 from scratch. bench_engine solver:
+ * only this (bench_simgrid.cpp has the same flows). */
 #include "bench.h"
 
 #include "base/rng.h"
@@ -19,7 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 7, EVENTS = 1000000, NODES = 64, GPUS = 8, FLOWS = NODES + GPUS, FLOW_STARTS = 20000 };
+enum {
+    RUNS = 7,
+    EVENTS = 1000000,
+    NODES = 64,
+    GPUS = 8,
+    FLOWS = NODES + GPUS,
+    FLOW_STARTS = 20000
+};
 
 struct hold {
     struct engine engine;
@@ -96,7 +104,8 @@ static double plain_s(int pending)
     struct plain heap = {.at = xcalloc((size_t)pending + 1, sizeof *heap.at)};
     struct rng_stream rng = rng_stream(1, 1, 1);
     for (int i = 0; i < pending; i++)
-        plain_push(&heap, (struct event){.time = (ps_t)(rng_uniform(&rng) * 1e6), .target = (uint32_t)i});
+        plain_push(
+            &heap, (struct event){.time = (ps_t)(rng_uniform(&rng) * 1e6), .target = (uint32_t)i});
     double start = now_s();
     for (int i = 0; i < EVENTS; i++) {
         struct event event = plain_pop(&heap);
@@ -117,7 +126,8 @@ static void bench_events(int pending)
         plain[r] = plain_s(pending);
     }
     double seconds = gsl_stats_median(engine, 1, RUNS);
-    printf("engine, %7d pending: %6.2f million events/s, %5.1f times a bare call, %.2f times as fast as a plain heap\n",
+    printf("engine, %7d pending: %6.2f million events/s, %5.1f times a bare call, %.2f times as "
+           "fast as a plain heap\n",
         pending, EVENTS / seconds * 1e-6, seconds / gsl_stats_median(call, 1, RUNS),
         gsl_stats_median(plain, 1, RUNS) / seconds);
 }
@@ -165,7 +175,8 @@ static void set_up(struct job *job)
         net_add_flow(&job->net);
         job->rng[f] = rng_stream(2, 1, (uint64_t)f);
         for (int i = 0; i < (f < NODES ? GPUS : 2 * NODES); i++)
-            job->weights[f][job->n_weights[f]++] = (struct link_weight){f < NODES ? f * GPUS + i : NODES * GPUS + i, 1};
+            job->weights[f][job->n_weights[f]++] =
+                (struct link_weight){f < NODES ? f * GPUS + i : NODES * GPUS + i, 1};
     }
 }
 
@@ -183,11 +194,12 @@ static double whole_s(struct job *job)
     struct maxmin_flow flows[FLOWS];
     double rates[FLOWS], *scratch = xcalloc((size_t)(2 * job->net.capacity.n), sizeof *scratch);
     for (int f = 0; f < FLOWS; f++)
-        flows[f] =
-            (struct maxmin_flow){200e9 * (0.9 + 0.1 * rng_uniform(&job->rng[f])), job->weights[f], job->n_weights[f]};
+        flows[f] = (struct maxmin_flow){
+            200e9 * (0.9 + 0.1 * rng_uniform(&job->rng[f])), job->weights[f], job->n_weights[f]};
     double begin = now_s();
     for (int i = 0; i < FLOW_STARTS / 20; i++)
-        maxmin_solve(rates, flows, FLOWS, job->net.capacity.at, scratch, scratch + job->net.capacity.n);
+        maxmin_solve(
+            rates, flows, FLOWS, job->net.capacity.at, scratch, scratch + job->net.capacity.n);
     double seconds = (now_s() - begin) * 20;
     free(scratch);
     return seconds;
@@ -209,7 +221,8 @@ static void bench_solver(void)
     }
     free(job);
     double seconds = gsl_stats_median(part, 1, RUNS);
-    printf("solver, %.0f flows active: %6.2f us a flow that comes and goes, 1 / %.1f of solving all of them once; "
+    printf("solver, %.0f flows active: %6.2f us a flow that comes and goes, 1 / %.1f of solving "
+           "all of them once; "
            "the last ends at %.12f s\n",
         active, seconds / FLOW_STARTS * 1e6, gsl_stats_median(whole, 1, RUNS) / seconds, end_s);
 }

@@ -1,6 +1,6 @@
-/* bench_points SCENARIO [KEY=VALUE]...: what every point of a sweep is estimated to cost and to take of memory, and
- * what it does, as CSV. Of processor time, as a busy machine changes that least; each point in a process, whose peak is
- * its own. */
+/* bench_points SCENARIO [KEY=VALUE]...: what every point of a sweep is estimated to cost and to
+ * take of memory, and what it does, as CSV. Of processor time, as a busy machine changes that
+ * least; each point in a process, whose peak is its own. */
 #include "base/files.h"
 #include "scenario/scenario.h"
 
@@ -30,8 +30,9 @@ static _Noreturn void simulate(const struct scenario_point *point)
     enum status status = scenario_simulate(&result, point, &arena, &diag);
     getrusage(RUSAGE_SELF, &after);
     BUG_IF(status != STATUS_OK, "%s", diag.text);
-    printf("%s,%lld,%.6g,%.4g,%ld,%d,%.0f\n", point->options.name, (long long)point->options.cluster.gpus,
-        scenario_weight(point), used_s(&after) - used_s(&before), after.ru_maxrss, result.exec.ranks_simulated,
+    printf("%s,%lld,%.6g,%.4g,%ld,%d,%.0f\n", point->options.name,
+        (long long)point->options.cluster.gpus, scenario_weight(point),
+        used_s(&after) - used_s(&before), after.ru_maxrss, result.exec.ranks_simulated,
         result.plan_ops);
     fflush(stdout);
     _exit(0);
@@ -50,7 +51,8 @@ int main(int argc, char **argv)
         *value = '\0';
         set[i - 2] = (struct scenario_override){argv[i], value + 1};
     }
-    scenario_load(&scenario, files_find(&arena, FILES_SCENARIOS, argv[1]), set, argc - 2, &arena, diag);
+    scenario_load(
+        &scenario, files_find(&arena, FILES_SCENARIOS, argv[1]), set, argc - 2, &arena, diag);
     BUG_IF(diag->n_errors > 0, "%s", diag->text);
     printf("scenario,gpus,cost,seconds,peak_kib,ranks,plan_ops\n");
     fflush(stdout);

@@ -1,26 +1,35 @@
-// The work of bench_ring.c and of the solver of bench_engine.c in SimGrid: the same links, messages and flows, one
-// simulator after the other. Of both a line says the time, the memory and the simulated result. When the results are
-// further apart than 1e-6, the exit status is 1.
+// The work of bench_ring.c and of the solver of bench_engine.c in SimGrid: the same links, messages
+// and flows, one simulator after the other. Of both a line says the time, the memory and the
+// simulated result. When the results are further apart than 1e-6, the exit status is 1.
 //
-// bench_simgrid ring RANKS: bench_ring simulates the ring and prints what it simulated; SimGrid simulates that.
-// bench_simgrid solver: the flows are set up here again, with the same draws; an equal end says that they are the same.
+// bench_simgrid ring RANKS: bench_ring simulates the ring and prints what it simulated; SimGrid
+// simulates that. bench_simgrid solver: the flows are set up here again, with the same draws; an
+// equal end says that they are the same.
 //
-// The model is SimGrid's CM02 without its corrections for TCP: no factors, no weights by bandwidth, no traffic of
-// acknowledgements. Links have no latency, so TCP's window limits nothing. That leaves plain max-min sharing, which
-// net/net.h has. Both clocks are exact to a picosecond; SimGrid's default of a nanosecond is no faster here.
+// The model is SimGrid's CM02 without its corrections for TCP: no factors, no weights by bandwidth,
+// no traffic of acknowledgements. Links have no latency, so TCP's window limits nothing. That
+// leaves plain max-min sharing, which net/net.h has. Both clocks are exact to a picosecond;
+// SimGrid's default of a nanosecond is no faster here.
 //
 // What is fastest in SimGrid 3.32, by measurement of a ring of 512 ranks (523,264 messages):
-// * A message is a s4u::Comm between two hosts. What waits for it starts in its completion, outside of any actor. An
-//   actor for each connection, which waits for a semaphore and sends (contexts/factory:raw), takes 1.8 times as long.
-//   A graph of dependent activities starts its comms in the same way but would hold all of them from the beginning.
-// * Latencies are timers of SimGrid's kernel. As latencies of links they take twice as long. Those between nodes could
-//   not be stated in that way: a message pays them after its last byte, while the next one is already on the link.
-// * A star zone, since its routes take no more memory than links; the table of a full zone takes 13 MB more.
-// * Updates are lazy, as by default; with network/optim:Full the solver takes more than ten times as long.
+// * A message is a s4u::Comm between two hosts. What waits for it starts in its completion, outside
+// of any actor. An
+//   actor for each connection, which waits for a semaphore and sends (contexts/factory:raw),
+//   takes 1.8 times as long. A graph of dependent activities starts its comms in the same way but
+//   would hold all of them from the beginning.
+// * Latencies are timers of SimGrid's kernel. As latencies of links they take twice as long. Those
+// between nodes could
+//   not be stated in that way: a message pays them after its last byte, while the next one is
+//   already on the link.
+// * A star zone, since its routes take no more memory than links; the table of a full zone takes 13
+// MB more.
+// * Updates are lazy, as by default; with network/optim:Full the solver takes more than ten times
+// as long.
 //
-// Nothing is traced or logged. What differs: a rate cap is a link with one flow, since a comm between hosts ignores
-// Comm::set_rate, and flows are whole bytes. The ring's time has the building of its platform in it, as that of
-// bench_ring has; the solver's has not, as in bench_engine. The memory has SimGrid's libraries in it, 32 MB.
+// Nothing is traced or logged. What differs: a rate cap is a link with one flow, since a comm
+// between hosts ignores Comm::set_rate, and flows are whole bytes. The ring's time has the building
+// of its platform in it, as that of bench_ring has; the solver's has not, as in bench_engine. The
+// memory has SimGrid's libraries in it, 32 MB.
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
@@ -52,7 +61,8 @@ static constexpr double TOLERANCE = 1e-6;
 
 static double now_s()
 {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 static double memory_MB()
@@ -108,11 +118,15 @@ class platform {
         std::vector<sg::LinkInRoute> route;
         for (int link : crossed)
             route.emplace_back(links[static_cast<size_t>(link)]);
-        senders.push_back(zone->create_host("sender" + std::to_string(senders.size()), 1e9)->seal());
+        senders.push_back(
+            zone->create_host("sender" + std::to_string(senders.size()), 1e9)->seal());
         zone->add_route(senders.back()->get_netpoint(), nullptr, nullptr, nullptr, route, false);
     }
     void seal() { zone->seal(); }
-    void set_capacity(int link, double capacity_Bps) { links[static_cast<size_t>(link)]->set_bandwidth(capacity_Bps); }
+    void set_capacity(int link, double capacity_Bps)
+    {
+        links[static_cast<size_t>(link)]->set_bandwidth(capacity_Bps);
+    }
     // Whoever listens to completions finds the sender's number as the data of the comm.
     sg::CommPtr send(size_t sender, double bytes)
     {
@@ -129,7 +143,8 @@ static size_t sender_of(const sg::Activity &comm)
     return reinterpret_cast<size_t>(comm.get_data<void>());
 }
 
-// A comm that has completed is still read after its callback, so it is kept until the next of its sender completes.
+// A comm that has completed is still read after its callback, so it is kept until the next of its
+// sender completes.
 struct comm_slot {
     sg::CommPtr current, last;
 };
@@ -163,7 +178,8 @@ class ring {
     void send_next(size_t i)
     {
         connection &c = connections[i];
-        if (c.busy || c.sent == messages || (c.sent >= lag && connections[c.input].arrived < c.sent + 1 - lag))
+        if (c.busy || c.sent == messages ||
+            (c.sent >= lag && connections[c.input].arrived < c.sent + 1 - lag))
             return;
         c.busy = true;
         if (c.wait_s > 0 && c.sent % lag == 0)
@@ -237,7 +253,8 @@ class ring {
 
 // Flows that come and go: bench_solver of bench_engine.c, with its numbers.
 class solver {
-    static constexpr int NODES = 64, GPUS = 8, FLOWS = NODES + GPUS, LINKS = NODES * GPUS + 2 * NODES;
+    static constexpr int NODES = 64, GPUS = 8, FLOWS = NODES + GPUS,
+                         LINKS = NODES * GPUS + 2 * NODES;
     platform place;
     struct rng_stream rng[FLOWS];
     comm_slot comms[FLOWS];
@@ -246,7 +263,8 @@ class solver {
     void start(size_t flow)
     {
         starts++;
-        double bytes = 1e9 * (0.5 + rng_uniform(&rng[flow])), rate_cap = 200e9 * (0.9 + 0.1 * rng_uniform(&rng[flow]));
+        double bytes = 1e9 * (0.5 + rng_uniform(&rng[flow])),
+               rate_cap = 200e9 * (0.9 + 0.1 * rng_uniform(&rng[flow]));
         place.set_capacity(LINKS + static_cast<int>(flow), rate_cap);
         comms[flow].current = place.send(flow, bytes);
     }
@@ -290,7 +308,8 @@ template <class work> static double simulate(work &what, sg::Engine &engine, boo
     what.build();
     if (!with_build)
         start = now_s();
-    sg::Activity::on_completion_cb([&what](const sg::Activity &comm) { what.completed(sender_of(comm)); });
+    sg::Activity::on_completion_cb(
+        [&what](const sg::Activity &comm) { what.completed(sender_of(comm)); });
     what.begin();
     engine.run();
     return now_s() - start;
@@ -308,7 +327,8 @@ static double figure(const std::string &line, const std::string &word)
 static int compare(double ratio, double ours_s, double theirs_s)
 {
     double apart = std::fabs(theirs_s / ours_s - 1);
-    int digits = static_cast<int>(-std::fmin(0, std::ceil(std::log10(100 * std::fmax(apart, 1e-14)))));
+    int digits =
+        static_cast<int>(-std::fmin(0, std::ceil(std::log10(100 * std::fmax(apart, 1e-14)))));
     std::printf("; %.1f times as long as flopcast, simulated time within %.*f %%\n", ratio, digits,
         std::fmax(std::pow(10, -digits), 100 * apart));
     std::fflush(stdout);
@@ -325,8 +345,9 @@ static int bench_ring(sg::Engine &engine, const std::string &ranks)
     std::printf("flopcast, %s\n", ours.c_str());
     ring work(plan);
     double took = simulate(work, engine, true);
-    std::printf("SimGrid %d.%d, ring, %s ranks: %.4f s, %.0f MB; the collective takes %.12f s", SIMGRID_VERSION_MAJOR,
-        SIMGRID_VERSION_MINOR, ranks.c_str(), took, memory_MB(), work.end_s());
+    std::printf("SimGrid %d.%d, ring, %s ranks: %.4f s, %.0f MB; the collective takes %.12f s",
+        SIMGRID_VERSION_MAJOR, SIMGRID_VERSION_MINOR, ranks.c_str(), took, memory_MB(),
+        work.end_s());
     return compare(took / figure(ours, "ranks: "), figure(ours, "takes "), work.end_s());
 }
 
@@ -336,7 +357,8 @@ static int bench_solver(sg::Engine &engine)
     std::printf("flopcast, %s\n", ours.c_str());
     solver work;
     double us = simulate(work, engine, false) / solver::FLOW_STARTS * 1e6;
-    std::printf("SimGrid %d.%d, solver: %.2f us a flow that comes and goes, %.0f MB; the last ends at %.12f s",
+    std::printf("SimGrid %d.%d, solver: %.2f us a flow that comes and goes, %.0f MB; the last ends "
+                "at %.12f s",
         SIMGRID_VERSION_MAJOR, SIMGRID_VERSION_MINOR, us, memory_MB(), work.end_s());
     return compare(us / figure(ours, "active: "), figure(ours, "ends at "), work.end_s());
 }
@@ -346,10 +368,12 @@ int main(int argc, char **argv)
     xbt_log_control_set("root.threshold:error");
     sg::Engine engine(&argc, argv);
     for (const char *option : {"network/model:CM02", "network/crosstraffic:0", "network/optim:Lazy",
-             "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0", "surf/precision:1e-12"})
+             "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0",
+             "surf/precision:1e-12"})
         sg::Engine::set_config(option);
     std::string what = argc > 1 ? argv[1] : "", ranks = argc > 2 ? argv[2] : "";
-    if (argc == 3 && what == "ring" && !ranks.empty() && ranks.find_first_not_of("0123456789") == std::string::npos)
+    if (argc == 3 && what == "ring" && !ranks.empty() &&
+        ranks.find_first_not_of("0123456789") == std::string::npos)
         return bench_ring(engine, ranks);
     if (argc == 2 && what == "solver")
         return bench_solver(engine);

@@ -1,5 +1,5 @@
-/* results/measured/direct.csv determines what is fitted to it, and the model describes shapes that fit nothing as well
- * as is claimed. */
+/* results/measured/direct.csv determines what is fitted to it, and the model describes shapes that
+ * fit nothing as well as is claimed. */
 #include "calibrate/direct_fit.h"
 #include "calibrate/recipes.h"
 #include "scenario/stack.h"
@@ -39,17 +39,19 @@ static void drop(struct solved *s)
     arena_release(&s->arena);
 }
 
-static void check(const char *gpu, const char *what, struct fit_error error, double median, double p90)
+static void check(
+    const char *gpu, const char *what, struct fit_error error, double median, double p90)
 {
     if (error.n == 0)
         return;
-    print_message("%s, %s: %d rows held out, median %.1f %%, p90 %.1f %%\n", gpu, what, error.n, 100 * error.median,
-        100 * error.p90);
+    print_message("%s, %s: %d rows held out, median %.1f %%, p90 %.1f %%\n", gpu, what, error.n,
+        100 * error.median, 100 * error.p90);
     assert_true(error.median <= median);
     assert_true(error.p90 <= p90);
 }
 
-/* Bounds a little over what is reached. Attention is asked where cuDNN's forward and backward kernels are. */
+/* Bounds a little over what is reached. Attention is asked where cuDNN's forward and backward
+ * kernels are. */
 static void held_out_shapes_are_predicted(void **state)
 {
     (void)state;
@@ -75,8 +77,8 @@ static void held_out_shapes_are_predicted(void **state)
     arena_release(&arena);
 }
 
-/* A fit to the model's own times gives the model's numbers back, whatever it starts from; within a percent, as
- * what is called a floor is a median of small casts. */
+/* A fit to the model's own times gives the model's numbers back, whatever it starts from; within a
+ * percent, as what is called a floor is a median of small casts. */
 static void a_fit_gives_back_what_times_were_made_of(void **state)
 {
     (void)state;
@@ -86,14 +88,14 @@ static void a_fit_gives_back_what_times_were_made_of(void **state)
     char path[] = "direct_XXXXXX";
     FILE *csv = fopen(path, "w");
     assert_non_null(csv);
-    fprintf(csv,
-        "class,gpu,software,dtype,regime,m,n,k,batch,heads,kv_heads,value_dim,experts,topk,causal,pass,time_us,"
-        "power_w\n");
+    fprintf(csv, "class,gpu,software,dtype,regime,m,n,k,batch,heads,kv_heads,value_dim,experts,"
+                 "topk,causal,pass,time_us,"
+                 "power_w\n");
     for (int i = 0; i < s.fit.rows.list.n; i++) {
         const struct direct_row *row = &s.fit.rows.list.at[i];
         if (row->kind == DIRECT_CAST || row->kind == DIRECT_AMAX)
-            fprintf(csv, "%s,h200-sxm-141gb,x,fp8,short,%.0f,,%.0f,,,,,,,,,%.9g,\n", direct_kind_names[row->kind],
-                row->m, row->k, 1e6 * direct_predict_s(&s.fit, row));
+            fprintf(csv, "%s,h200-sxm-141gb,x,fp8,short,%.0f,,%.0f,,,,,,,,,%.9g,\n",
+                direct_kind_names[row->kind], row->m, row->k, 1e6 * direct_predict_s(&s.fit, row));
     }
     fclose(csv);
     struct direct_fit again;
@@ -121,14 +123,15 @@ static double median_share(const struct direct_fit *fit, double from_w, double t
     return median;
 }
 
-/* Why GB200's products count as settled: those sampled at its limit of 1,200 W and those sampled far below it have the
- * same rate. */
+/* Why GB200's products count as settled: those sampled at its limit of 1,200 W and those sampled
+ * far below it have the same rate. */
 static void sampled_power_does_not_tell_gb200s_rate(void **state)
 {
     (void)state;
     struct solved s;
     solve(&s, "gb200-186gb");
-    double at_limit = median_share(&s.fit, 0.95 * 1200, 1300), below = median_share(&s.fit, 500, 0.85 * 1200);
+    double at_limit = median_share(&s.fit, 0.95 * 1200, 1300),
+           below = median_share(&s.fit, 500, 0.85 * 1200);
     print_message("of the model's rate: %.3f at the limit, %.3f below\n", at_limit, below);
     assert_near(at_limit / below, 1, 0.03);
     drop(&s);
@@ -169,7 +172,8 @@ static void wrong_tables_are_refused(void **state)
     struct direct_rows rows;
     struct hw_gpu gpu = {0};
     struct diag diag = DIAG_INIT;
-    assert_int_equal(direct_rows_load(&rows, MEASURED "/direct.csv", "no-such-gpu", &gpu, &diag), STATUS_INPUT);
+    assert_int_equal(
+        direct_rows_load(&rows, MEASURED "/direct.csv", "no-such-gpu", &gpu, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, "no-such-gpu"));
 }
 

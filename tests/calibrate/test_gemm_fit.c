@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In tied_load both formats are multiplied by the same kernels; here the second multiplies batches by slower ones. */
+/* In tied_load both formats are multiplied by the same kernels; here the second multiplies batches
+ * by slower ones. */
 static const struct gemm_case other_kernels = {
     .gpu = "made-up", .math = {DTYPE_BF16, DTYPE_TF32}, .second = GEMM_OTHER_KERNELS};
 static const struct gemm_case tied_load = {
@@ -40,10 +41,10 @@ static const struct hw_gpu truth = {
         .load_bandwidth = NUMBER(1.6e12)},
 };
 
-/* A table of products as the model predicts them, each off by +-noise in turn; every tenth by a factor of outlier. The
- * narrowest have rows along k whose pitch is no power of two. */
-static void make_rows(
-    struct gemm_rows *rows, const struct gemm_case *which, const struct hw_gpu *of, double noise, double outlier)
+/* A table of products as the model predicts them, each off by +-noise in turn; every tenth by a
+ * factor of outlier. The narrowest have rows along k whose pitch is no power of two. */
+static void make_rows(struct gemm_rows *rows, const struct gemm_case *which,
+    const struct hw_gpu *of, double noise, double outlier)
 {
     char path[] = "/tmp/flopcast-gemm-XXXXXX";
     int descriptor = mkstemp(path);
@@ -59,10 +60,13 @@ static void make_rows(
                         enum dtype format = which->math[math];
                         int64_t bytes = dtype_bytes(format);
                         int pitch = m == 16 ? 5 * k : k;
-                        struct kernel_work work = kernel_gemm(m, n, pitch, batch, format, bytes, bytes);
+                        struct kernel_work work =
+                            kernel_gemm(m, n, pitch, batch, format, bytes, bytes);
                         work.row_pieces = gemm_row_pieces(&work, true, true);
-                        double factor = (i % 2 ? 1 + noise : 1 - noise) * (i % 10 == 5 ? outlier : 1);
-                        fprintf(file, "made-up,%s,TN,%d,%d,%d,%d,%.17g\n", dtype_names[format], m, n, pitch, batch,
+                        double factor =
+                            (i % 2 ? 1 + noise : 1 - noise) * (i % 10 == 5 ? outlier : 1);
+                        fprintf(file, "made-up,%s,TN,%d,%d,%d,%d,%.17g\n", dtype_names[format], m,
+                            n, pitch, batch,
                             1e6 * factor * kernel_duration_s(&work, of, kernel_whole_gpu(of)));
                     }
     assert_int_equal(fclose(file), 0);
@@ -88,8 +92,8 @@ static void check_number(struct quantity got, struct quantity expected, double r
     assert_near(got.value / expected.value, 1, relative);
 }
 
-static void check_fit(
-    const struct gemm_case *which, const struct hw_gpu *of, double noise, double outlier, double relative)
+static void check_fit(const struct gemm_case *which, const struct hw_gpu *of, double noise,
+    double outlier, double relative)
 {
     struct gemm_rows rows;
     make_rows(&rows, which, of, noise, outlier);
@@ -99,10 +103,11 @@ static void check_fit(
     check_number(fitted.gemm_floor, of->gemm_floor, relative);
     check_number(fitted.row_gap, of->row_gap, relative);
     for (int i = 0; i < 2; i++) {
-        const struct hw_gemm *got = &fitted.gemm[which->math[i]], *expected = &of->gemm[which->math[i]];
+        const struct hw_gemm *got = &fitted.gemm[which->math[i]],
+                             *expected = &of->gemm[which->math[i]];
         check_number(got->efficiency, expected->efficiency, relative);
-        check_number(
-            got->k_overhead, expected->k_overhead, 5 * relative); /* the weakest of them: a tile's start is short */
+        check_number(got->k_overhead, expected->k_overhead,
+            5 * relative); /* the weakest of them: a tile's start is short */
         check_number(got->load_bandwidth, expected->load_bandwidth, relative);
         assert_int_equal(quantity_is_set(got->tile_share), quantity_is_set(expected->tile_share));
         if (quantity_is_set(expected->tile_share)) {
@@ -153,7 +158,8 @@ static void test_too_few_rows(void **state)
     vec_free(&rows.list);
 }
 
-/* Formats, batches and the transpose of a shape are held out together, and a third of the shapes is. */
+/* Formats, batches and the transpose of a shape are held out together, and a third of the shapes
+ * is. */
 static void test_holds_out_shapes(void **state)
 {
     (void)state;
@@ -165,7 +171,8 @@ static void test_holds_out_shapes(void **state)
         held_out += a->use == GEMM_HELD_OUT;
         for (int j = 0; j < rows.list.n; j++) {
             const struct kernel_work *b = &rows.list.at[j].work;
-            bool same = a->work.m == b->m && a->work.n == b->n, turned = a->work.m == b->n && a->work.n == b->m;
+            bool same = a->work.m == b->m && a->work.n == b->n,
+                 turned = a->work.m == b->n && a->work.n == b->m;
             if (a->work.k == b->k && (same || turned))
                 assert_int_equal(a->use, rows.list.at[j].use);
         }

@@ -1,4 +1,5 @@
-/* Rows of kernels that were measured alone, by the names of a table's columns, and the rule that holds shapes out. */
+/* Rows of kernels that were measured alone, by the names of a table's columns, and the rule that
+ * holds shapes out. */
 #include "calibrate/kernel_rows.h"
 
 #include <setjmp.h>
@@ -13,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static void load(struct kernel_row *row, struct csv_table **table, const char *text, struct diag *diag)
+static void load(
+    struct kernel_row *row, struct csv_table **table, const char *text, struct diag *diag)
 {
     assert_int_equal(csv_load_text(table, "t", text, strlen(text), diag), STATUS_OK);
     kernel_row_load(row, *table, 0, diag);
@@ -62,7 +64,8 @@ static void mistakes_have_their_place(void **state)
     }
 }
 
-/* As the heads of kernels.csv (no bits) and direct.csv (8 bits) have it; about a third of shapes. */
+/* As the heads of kernels.csv (no bits) and direct.csv (8 bits) have it; about a third of shapes.
+ */
 static void a_third_is_held_out(void **state)
 {
     (void)state;

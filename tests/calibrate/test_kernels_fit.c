@@ -1,5 +1,6 @@
-/* The fit of the kernel model to single operators: on times that the model made itself it finds the numbers that made
- * them; on results/measured/kernels.csv it is as good as issue and header claim on shapes that it did not see. */
+/* The fit of the kernel model to single operators: on times that the model made itself it finds the
+ * numbers that made them; on results/measured/kernels.csv it is as good as issue and header claim
+ * on shapes that it did not see. */
 #include "calibrate/kernels_fit.h"
 #include "calibrate/recipes.h"
 
@@ -21,13 +22,15 @@
 static void load_gpu(struct hw_gpu *gpu, const char *name, struct arena *arena)
 {
     struct diag diag = DIAG_INIT;
-    assert_int_equal(hw_load_gpu(gpu, arena_printf(arena, GPUS "/%s.yaml", name), arena, &diag), STATUS_OK);
+    assert_int_equal(
+        hw_load_gpu(gpu, arena_printf(arena, GPUS "/%s.yaml", name), arena, &diag), STATUS_OK);
     hw_clear_training_rates(gpu);
 }
 
-/* What is asked on held-out shapes: median and 90th percentile of products 5 and 15 %, of attention 8 and 20 %, of
- * memory-bound kernels 10 and 25 %. Products of unfused attention are a class that no number rests on: as good as the
- * others on GH200; on A100 the same shape measured twice in the table's second session differs by up to a fifth. */
+/* What is asked on held-out shapes: median and 90th percentile of products 5 and 15 %, of attention
+ * 8 and 20 %, of memory-bound kernels 10 and 25 %. Products of unfused attention are a class that
+ * no number rests on: as good as the others on GH200; on A100 the same shape measured twice in the
+ * table's second session differs by up to a fifth. */
 static void test_held_out_shapes(void **state)
 {
     (void)state;
@@ -51,9 +54,10 @@ static void test_held_out_shapes(void **state)
         load_gpu(&gpu, name, &arena);
         assert_int_equal(kernels_fit_solve(&fit, &gpu, name, KERNELS, &diag), STATUS_OK);
         for (int class = 0; class < KERNELS_CLASS_COUNT; class ++) {
-            struct fit_error error = kernels_error(&fit, (enum kernels_class) class, KERNELS_HELD_OUT);
-            print_message("%s %s: %d rows, median %.1f %%, p90 %.1f %%\n", name, kernels_class_names[class], error.n,
-                100 * error.median, 100 * error.p90);
+            struct fit_error error =
+                kernels_error(&fit, (enum kernels_class) class, KERNELS_HELD_OUT);
+            print_message("%s %s: %d rows, median %.1f %%, p90 %.1f %%\n", name,
+                kernels_class_names[class], error.n, 100 * error.median, 100 * error.p90);
             assert_true(error.n >= 50);
             assert_true(error.median <= most[class].median);
             assert_true(error.p90 <= most[class].p90);
@@ -75,21 +79,22 @@ static const char *write_table(struct arena *arena, const char *rows)
     return path;
 }
 
-static void put(
-    FILE *out, const struct kernels_fit *truth, int operator, int64_t m, int64_t n, int64_t k, int64_t batch)
+static void put(FILE *out, const struct kernels_fit *truth, int operator, int64_t m, int64_t n,
+    int64_t k, int64_t batch)
 {
     /* loading gives a row its kernels */
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct kernels_rows rows;
     const char *name = kernels_operators[operator].name;
-    const char *path = write_table(
-        &arena, arena_printf(&arena, "x,,%s,%ld,%ld,%ld,%ld,1e9,1e9\n", name, (long)m, (long)n, (long)k, (long)batch));
+    const char *path = write_table(&arena, arena_printf(&arena, "x,,%s,%ld,%ld,%ld,%ld,1e9,1e9\n",
+                                               name, (long)m, (long)n, (long)k, (long)batch));
     assert_int_equal(kernels_rows_load(&rows, path, "x", &truth->gpu, &diag), STATUS_OK);
     unlink(path);
     assert_int_equal(rows.list.n, 2);
     fprintf(out, "x,,%s,%ld,%ld,%ld,%ld,%.9g,%.9g\n", name, (long)m, (long)n, (long)k, (long)batch,
-        1e6 * kernels_predict_s(truth, &rows.list.at[0]), 1e6 * kernels_predict_s(truth, &rows.list.at[1]));
+        1e6 * kernels_predict_s(truth, &rows.list.at[0]),
+        1e6 * kernels_predict_s(truth, &rows.list.at[1]));
     vec_free(&rows.list);
     arena_release(&arena);
 }
@@ -102,7 +107,8 @@ static void test_numbers_come_back(void **state)
     struct diag diag = DIAG_INIT;
     struct hw_gpu gpu;
     load_gpu(&gpu, "a100-sxm4-80gb", &arena);
-    struct kernels_fit truth = {.gpu = gpu, .launch_gap.value = 40e-6, .backward_rate.value = 1.1}, fit;
+    struct kernels_fit truth = {.gpu = gpu, .launch_gap.value = 40e-6, .backward_rate.value = 1.1},
+                       fit;
     truth.gpu.gemm[DTYPE_FP16].efficiency.value = 0.8;
     truth.gpu.gemm_floor.value = 6e-6;
     truth.gpu.attention_efficiency.value = 0.6;
@@ -136,7 +142,8 @@ static void test_numbers_come_back(void **state)
     arena_release(&arena);
 }
 
-/* Times that HBM cannot reach are left out: 1 GB in 0.1 ms is 10 TB/s. The first session fits nothing. */
+/* Times that HBM cannot reach are left out: 1 GB in 0.1 ms is 10 TB/s. The first session fits
+ * nothing. */
 static void test_uses(void **state)
 {
     (void)state;
@@ -164,7 +171,8 @@ static void test_bad_tables(void **state)
     static const struct {
         const char *rows, *message;
     } cases[] = {
-        {"x,,gelus,1,1,0,1,1,1\n", ": unknown operator 'gelus'; linear_qkv, flash_attention, gelu, ..."},
+        {"x,,gelus,1,1,0,1,1,1\n",
+            ": unknown operator 'gelus'; linear_qkv, flash_attention, gelu, ..."},
         {"x,,gelu,0,1,0,1,1,1\n", ": m is missing or not positive"},
         {"y,,gelu,1,1,0,1,1,1\n", "no row for GPU 'x'"},
     };
@@ -191,7 +199,9 @@ static void test_report(void **state)
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    assert_int_equal(kernels_fit_print(out, FLOPCAST_SOURCE_DIR "/results/measured", GPUS, &arena, &diag), STATUS_OK);
+    assert_int_equal(
+        kernels_fit_print(out, FLOPCAST_SOURCE_DIR "/results/measured", GPUS, &arena, &diag),
+        STATUS_OK);
     fclose(out);
     static const char *const words[] = {
         "a100-sxm4-80gb", "gh200-96gb", "+- ", "correlation +", "held out", "first session"};

@@ -24,20 +24,21 @@ struct world {
 };
 
 /* As nccl-tests prints it; scatter: alternately so much slower and faster. */
-static void write_log(
-    const struct world *w, const char *path, enum coll_kind kind, int ranks, int nodes, double scatter)
+static void write_log(const struct world *w, const char *path, enum coll_kind kind, int ranks,
+    int nodes, double scatter)
 {
     FILE *out = fopen(path, "w");
     assert_non_null(out);
-    fprintf(out, "# collective: %s\n# gpu: A100\n# n_nodes: %d\n# n_gpus: %d\n", coll_kind_names[kind], nodes, ranks);
+    fprintf(out, "# collective: %s\n# gpu: A100\n# n_nodes: %d\n# n_gpus: %d\n",
+        coll_kind_names[kind], nodes, ranks);
     fputs("#       size   count  type  redop  root    time  algbw  busbw #wrong\n", out);
     for (int log2 = 10; log2 <= 33; log2 += 2) {
         double bytes = ldexp(1, log2);
-        struct coll_cost cost =
-            coll_nccl_choice(kind, bytes, (struct coll_shape){ranks, nodes, ranks / nodes}, &w->truth, COLL_FREE);
+        struct coll_cost cost = coll_nccl_choice(
+            kind, bytes, (struct coll_shape){ranks, nodes, ranks / nodes}, &w->truth, COLL_FREE);
         double time_s = coll_isolated_s(cost) * (log2 % 4 ? 1 + scatter : 1 / (1 + scatter));
-        fprintf(out, "%.0f %.0f float sum -1 %.6g %.6g %.6g 0\n", bytes, bytes / 4, time_s * 1e6, bytes / time_s * 1e-9,
-            cost.bus_bytes / time_s * 1e-9);
+        fprintf(out, "%.0f %.0f float sum -1 %.6g %.6g %.6g 0\n", bytes, bytes / 4, time_s * 1e6,
+            bytes / time_s * 1e-9, cost.bus_bytes / time_s * 1e-9);
     }
     fclose(out);
 }
@@ -132,8 +133,10 @@ static void keeps_what_the_logs_do_not_determine(void **state)
     assert_true(is_kept(&fit, "nccl_efficiency", "cluster"));
     assert_true(is_kept(&fit, "nccl_net_latency", "cluster"));
     assert_false(is_kept(&fit, "nccl_efficiency", "node"));
-    assert_near(fit.fitted.cluster.nccl_efficiency.value, fit.filed.cluster.nccl_efficiency.value, 0);
-    assert_string_equal(fit.fitted.cluster.nccl_efficiency.source, fit.filed.cluster.nccl_efficiency.source);
+    assert_near(
+        fit.fitted.cluster.nccl_efficiency.value, fit.filed.cluster.nccl_efficiency.value, 0);
+    assert_string_equal(
+        fit.fitted.cluster.nccl_efficiency.source, fit.filed.cluster.nccl_efficiency.source);
     logs_fit_free(&fit);
 }
 
@@ -172,11 +175,12 @@ static void writes_files_that_load(void **state)
     assert_int_equal(hw_load(&back, path, &w->arena, &diag), STATUS_OK);
     assert_string_equal(strrchr(back.cluster.node_path, '/'), "/mine-node.yaml");
     assert_near(back.node.nccl_efficiency.value, fit.fitted.node.nccl_efficiency.value, 1e-12);
-    assert_near(back.cluster.nccl_net_latency.value, fit.fitted.cluster.nccl_net_latency.value, 1e-15);
+    assert_near(
+        back.cluster.nccl_net_latency.value, fit.fitted.cluster.nccl_net_latency.value, 1e-15);
     assert_string_equal(back.gpu.name, w->truth.gpu.name);
 
-    /* Once more, from the written file to itself: it is read before it is written, and a log of the same name whose
-     * figures are others changes what was fitted to it. */
+    /* Once more, from the written file to itself: it is read before it is written, and a log of the
+     * same name whose figures are others changes what was fitted to it. */
     struct logs_fit again;
     request.topology = path;
     w->truth.node.nccl_efficiency.value = 0.5;
@@ -191,8 +195,8 @@ static void writes_files_that_load(void **state)
     assert_int_equal(unlink(path) | unlink(node), 0);
 }
 
-/* Faster than the file's bandwidth allows, or slower than a file may say: the end of it, and not a file that cannot be
- * read. */
+/* Faster than the file's bandwidth allows, or slower than a file may say: the end of it, and not a
+ * file that cannot be read. */
 static void no_share_is_more_than_a_file_may_say(void **state)
 {
     struct world *w = *state;
@@ -212,12 +216,15 @@ static void no_share_is_more_than_a_file_may_say(void **state)
         w->truth.node.nccl_efficiency = before;
         assert_int_equal(logs_fit_solve(&fit, &request, &w->arena, &diag), STATUS_OK);
         assert_near(fit.fitted.node.nccl_efficiency.value, most_or_least[i], 0);
-        assert_true(logs_case_error(&fit, 0).large.median > 0.1); /* by that, and not by what the logs would have */
+        assert_true(logs_case_error(&fit, 0).large.median >
+                    0.1); /* by that, and not by what the logs would have */
         assert_int_equal(logs_fit_write(&fit, &request, path, &w->arena, &diag), STATUS_OK);
         assert_int_equal(hw_load(&back, path, &w->arena, &diag), STATUS_OK);
         logs_fit_free(&fit);
     }
-    assert_int_equal(unlink(path) | unlink(log) | unlink(arena_printf(&w->arena, "%s/end-node.yaml", w->folder)), 0);
+    assert_int_equal(
+        unlink(path) | unlink(log) | unlink(arena_printf(&w->arena, "%s/end-node.yaml", w->folder)),
+        0);
 }
 
 static void refusals(void **state)
@@ -228,13 +235,16 @@ static void refusals(void **state)
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"# collective: gather\n# n_gpus: 8\n#  size count type redop root time algbw busbw #wrong\n1024 256 float sum "
+        {"# collective: gather\n# n_gpus: 8\n#  size count type redop root time algbw busbw "
+         "#wrong\n1024 256 float sum "
          "-1 10 0.1024 0.0896 0\n",
             "is not modelled"},
-        {"# collective: all_reduce\n# n_gpus: 12\n# n_nodes: 1\n#  size count type redop root time algbw busbw #wrong\n"
+        {"# collective: all_reduce\n# n_gpus: 12\n# n_nodes: 1\n#  size count type redop root time "
+         "algbw busbw #wrong\n"
          "1024 256 float sum -1 10 0.1024 0.187733 0\n",
             "12 ranks on 1 node of 8 GPUs"},
-        {"# collective: all_reduce\n# n_gpus: 8\n#  size count type redop root time algbw busbw #wrong\n1024 256 float "
+        {"# collective: all_reduce\n# n_gpus: 8\n#  size count type redop root time algbw busbw "
+         "#wrong\n1024 256 float "
          "sum "
          "-1 10 0.1024 0.1792 0\n",
             "determine none of the files' numbers"},
@@ -256,8 +266,8 @@ static void refusals(void **state)
     unlink(path);
 }
 
-/* 16 H100 at half the busbw of NVLSTree: a hierarchical all_reduce, which NCCL has not, would take as long (nccl#2409).
- */
+/* 16 H100 at half the busbw of NVLSTree: a hierarchical all_reduce, which NCCL has not, would take
+ * as long (nccl#2409). */
 static void nothing_is_explained_by_what_nccl_has_not(void **state)
 {
     (void)state;
@@ -273,8 +283,10 @@ static void nothing_is_explained_by_what_nccl_has_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_explained_by_what_nccl_has_not),
-        cmocka_unit_test(finds_what_the_logs_were_made_with), cmocka_unit_test(keeps_what_the_logs_do_not_determine),
-        cmocka_unit_test(logs_of_several_nodes_are_of_the_network), cmocka_unit_test(writes_files_that_load),
+        cmocka_unit_test(finds_what_the_logs_were_made_with),
+        cmocka_unit_test(keeps_what_the_logs_do_not_determine),
+        cmocka_unit_test(logs_of_several_nodes_are_of_the_network),
+        cmocka_unit_test(writes_files_that_load),
         cmocka_unit_test(no_share_is_more_than_a_file_may_say), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

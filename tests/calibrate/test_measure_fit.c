@@ -1,5 +1,5 @@
-/* A GPU's numbers from a file of flopcast_measure whose times follow from known numbers: what is measured comes out,
- * what is not stays as the GPU's file has it. */
+/* A GPU's numbers from a file of flopcast_measure whose times follow from known numbers: what is
+ * measured comes out, what is not stays as the GPU's file has it. */
 #include "calibrate/measure_fit.h"
 
 #include <setjmp.h>
@@ -13,14 +13,15 @@
 #include "../near.h"
 #include "../number.h"
 
-#define HEADER                                                                                                         \
-    "category,kernel,dtype,m,n,k,batch,bytes,flop,sms,gpus,beside,cache,time_us_median,time_us_min,time_us_max,"       \
+#define HEADER                                                                                     \
+    "category,kernel,dtype,m,n,k,batch,bytes,flop,sms,gpus,beside,cache,time_us_median,time_us_"   \
+    "min,time_us_max,"                                                                             \
     "sm_clock_MHz,gpu,driver,cuda,date,version,kind\n"
 #define FROM ",,made up,550.1,13.0,2026-01-31,0.1.0,measured\n"
-#define FORMAT(peak_, efficiency_, overhead_, load_)                                                                   \
-    {                                                                                                                  \
-        .peak = NUMBER(peak_), .efficiency = NUMBER(efficiency_), .k_overhead = NUMBER(overhead_),                     \
-        .load_bandwidth = NUMBER(load_)                                                                                \
+#define FORMAT(peak_, efficiency_, overhead_, load_)                                               \
+    {                                                                                              \
+        .peak = NUMBER(peak_), .efficiency = NUMBER(efficiency_), .k_overhead = NUMBER(overhead_), \
+        .load_bandwidth = NUMBER(load_)                                                            \
     }
 
 /* About an A100; and what was known of it before. */
@@ -34,7 +35,8 @@ static const struct hw_gpu truth = {.name = "made up",
     .memory_sms = NUMBER(60),
     .vector_flops = NUMBER(19e12),
     .pointwise_efficiency = NUMBER(0.7),
-    .gemm = {[DTYPE_BF16] = FORMAT(312e12, 0.8, 120, 3e12), [DTYPE_INT8] = FORMAT(624e12, 0.7, 200, 3.5e12)}};
+    .gemm = {[DTYPE_BF16] = FORMAT(312e12, 0.8, 120, 3e12),
+        [DTYPE_INT8] = FORMAT(624e12, 0.7, 200, 3.5e12)}};
 static const struct hw_gpu filed = {.name = "made up",
     .sms = NUMBER(108),
     .hbm_bandwidth = NUMBER(2e12),
@@ -61,7 +63,8 @@ static void put_time(FILE *out, double seconds)
     fprintf(out, ",%.17g,%.17g,%.17g" FROM, 1e6 * seconds, 1e6 * seconds, 1e6 * seconds);
 }
 
-/* Warm rows of small products show L2 at twice the speed; the cold ones, which stand behind them, are the law's. */
+/* Warm rows of small products show L2 at twice the speed; the cold ones, which stand behind them,
+ * are the law's. */
 static void put_products(FILE *out, const struct hw_gpu *gpu, enum dtype math)
 {
     int64_t bytes = dtype_bytes(math), result_bytes = math == DTYPE_INT8 ? 4 : bytes;
@@ -71,8 +74,8 @@ static void put_products(FILE *out, const struct hw_gpu *gpu, enum dtype math)
                 for (int batch = 1; batch <= 3; batch++) {
                     double s = alone_s(kernel_gemm(m, n, k, batch, math, bytes, result_bytes), gpu);
                     for (int cold = 0; cold < 2; cold++) {
-                        fprintf(out, "gemm,\"tn; a, b\",%s,%d,%d,%d,%d,1,1,,1,,%s", dtype_names[math], m, n, k, batch,
-                            cold ? "cold" : "warm");
+                        fprintf(out, "gemm,\"tn; a, b\",%s,%d,%d,%d,%d,1,1,,1,,%s",
+                            dtype_names[math], m, n, k, batch, cold ? "cold" : "warm");
                         put_time(out, cold ? s : s / 2);
                     }
                 }
@@ -94,14 +97,16 @@ static void put_streams(FILE *out)
     }
 }
 
-/* Of each kind one that comes from HBM, and one out of L2 that would be taken for a rate above the GPU's. */
+/* Of each kind one that comes from HBM, and one out of L2 that would be taken for a rate above the
+ * GPU's. */
 static void put_pointwise(FILE *out)
 {
     static const struct {
         const char *category;
         enum kernel_kind kind;
-    } kinds[] = {{"norm", KERNEL_NORM}, {"attention", KERNEL_SOFTMAX}, {"elementwise", KERNEL_ELEMENTWISE},
-        {"embedding", KERNEL_EMBEDDING}, {"loss", KERNEL_LOSS}};
+    } kinds[] = {{"norm", KERNEL_NORM}, {"attention", KERNEL_SOFTMAX},
+        {"elementwise", KERNEL_ELEMENTWISE}, {"embedding", KERNEL_EMBEDDING},
+        {"loss", KERNEL_LOSS}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         fprintf(out, "%s,x,bf16,1,1,,,1e9,,,1,,warm", kinds[i].category);
         put_time(out, alone_s(kernel_stream(kinds[i].kind, 5e8, 5e8, 0), &truth));
@@ -112,7 +117,8 @@ static void put_pointwise(FILE *out)
     }
 }
 
-static enum status fit_text(struct measure_fit *fit, struct measured_file *file, char *text, struct diag *diag)
+static enum status fit_text(
+    struct measure_fit *fit, struct measured_file *file, char *text, struct diag *diag)
 {
     assert_int_equal(measured_read_text(file, "x.csv", text, strlen(text), diag), STATUS_OK);
     free(text);
@@ -123,7 +129,8 @@ static void check_format(const struct hw_gpu *gpu, enum dtype math)
 {
     assert_near(gpu->gemm[math].efficiency.value / truth.gemm[math].efficiency.value, 1, 1e-2);
     assert_near(gpu->gemm[math].k_overhead.value / truth.gemm[math].k_overhead.value, 1, 5e-2);
-    assert_near(gpu->gemm[math].load_bandwidth.value / truth.gemm[math].load_bandwidth.value, 1, 1e-2);
+    assert_near(
+        gpu->gemm[math].load_bandwidth.value / truth.gemm[math].load_bandwidth.value, 1, 1e-2);
     assert_int_equal(gpu->gemm[math].efficiency.kind, QUANTITY_FITTED);
 }
 
@@ -140,7 +147,8 @@ static void what_was_measured_comes_out(void **state)
     put_products(out, &truth, DTYPE_BF16);
     put_products(out, &truth, DTYPE_INT8);
     put_products(out, &truth, DTYPE_BF16); /* once more: the same products, no more of them */
-    fputs("gemm,tn,fp16,8192,8192,8192,1,1,1,,1,,warm,3500,3500,3500" FROM, out); /* one product says too little */
+    fputs("gemm,tn,fp16,8192,8192,8192,1,1,1,,1,,warm,3500,3500,3500" FROM,
+        out); /* one product says too little */
     fputs("sustained,burst,bf16,1,1,1,1,1,1e12,,1,,,1000,1000,1000" FROM, out);
     fputs("sustained,window,bf16,1,1,1,1,1,1e12,,1,,,1250,1250,1250" FROM, out);
     fputs("memory,context,,,,,,4e8,,,1,,,,," FROM "memory,cuBLAS,,,,,,1e8,,,1,,,,," FROM
@@ -170,9 +178,9 @@ static void what_was_measured_comes_out(void **state)
     measured_file_free(&file);
 }
 
-/* H100's file with what was measured: gemm_floor, too, though the file's has the words of the same fit as its source.
- * Loads limit every product of FP16, so its efficiency is not determined and stays; tile_share of TF32 stays, too, and
- * the others are those beside it. */
+/* H100's file with what was measured: gemm_floor, too, though the file's has the words of the same
+ * fit as its source. Loads limit every product of FP16, so its efficiency is not determined and
+ * stays; tile_share of TF32 stays, too, and the others are those beside it. */
 static void the_written_file_has_what_was_measured(void **state)
 {
     (void)state;
@@ -203,9 +211,11 @@ static void the_written_file_has_what_was_measured(void **state)
     assert_near(back.gemm_floor.value / 4e-6, 1, 1e-2);
     assert_near(back.gemm[DTYPE_FP16].load_bandwidth.value / 1e11, 1, 1e-2);
     assert_near(back.gemm[DTYPE_FP16].efficiency.value, h100.gemm[DTYPE_FP16].efficiency.value, 0);
-    assert_string_equal(back.gemm[DTYPE_FP16].efficiency.source, h100.gemm[DTYPE_FP16].efficiency.source);
+    assert_string_equal(
+        back.gemm[DTYPE_FP16].efficiency.source, h100.gemm[DTYPE_FP16].efficiency.source);
     assert_near(back.gemm[DTYPE_TF32].tile_share.value, h100.gemm[DTYPE_TF32].tile_share.value, 0);
-    assert_near(fit.gpu.gemm[DTYPE_TF32].tile_share.value, h100.gemm[DTYPE_TF32].tile_share.value, 0);
+    assert_near(
+        fit.gpu.gemm[DTYPE_TF32].tile_share.value, h100.gemm[DTYPE_TF32].tile_share.value, 0);
     unlink(copy);
     free(text);
     measure_fit_free(&fit);
@@ -213,17 +223,20 @@ static void the_written_file_has_what_was_measured(void **state)
     arena_release(&arena);
 }
 
-/* Twice as long beside eight SMs; a GEMM that has 100 of 108 SMs takes 1.08 times as long by the model at most. */
+/* Twice as long beside eight SMs; a GEMM that has 100 of 108 SMs takes 1.08 times as long by the
+ * model at most. */
 static void slowdowns_are_printed(void **state)
 {
     (void)state;
     struct measured_file file;
     struct measure_fit fit;
     struct diag diag = DIAG_INIT;
-    char *text = strdup(HEADER "overlap,tn; square,bf16,8192,8192,8192,1,4e8,1e12,,1,,,1000,1000,1000" FROM
-                               "overlap,tn; square,bf16,8192,8192,8192,1,4e8,1e12,,1,copy on 8 SMs,,2000,2000,2000" FROM
-                               "allocation,cudaMalloc,,,,,1,2e7,,,1,,,500,500,500" FROM),
-         *printed = NULL;
+    char *
+        text = strdup(HEADER
+           "overlap,tn; square,bf16,8192,8192,8192,1,4e8,1e12,,1,,,1000,1000,1000" FROM
+           "overlap,tn; square,bf16,8192,8192,8192,1,4e8,1e12,,1,copy on 8 SMs,,2000,2000,2000" FROM
+           "allocation,cudaMalloc,,,,,1,2e7,,,1,,,500,500,500" FROM),
+       *printed = NULL;
     size_t n = 0;
     assert_int_equal(fit_text(&fit, &file, text, &diag), STATUS_OK);
     assert_near(fit.gpu.cuda_malloc.value, 5e-4, 1e-15);
@@ -231,14 +244,15 @@ static void slowdowns_are_printed(void **state)
     measure_fit_print(out, &fit, &filed, &file);
     fclose(out);
     assert_non_null(strstr(printed, "3 rows of made up, driver 550.1"));
-    assert_non_null(
-        strstr(printed, "beside copy on 8 SMs                takes 2.00 times as long, by its SMs and bytes 1."));
+    assert_non_null(strstr(printed,
+        "beside copy on 8 SMs                takes 2.00 times as long, by its SMs and bytes 1."));
     free(printed);
     measure_fit_free(&fit);
     measured_file_free(&file);
 }
 
-/* H100's file has what was measured on one: HBM from the same run by hbm.csv, rounded there; the context. */
+/* H100's file has what was measured on one: HBM from the same run by hbm.csv, rounded there; the
+ * context. */
 static void h100_is_as_measured(void **state)
 {
     (void)state;
@@ -249,7 +263,9 @@ static void h100_is_as_measured(void **state)
     struct measure_fit fit;
     const char *gpu = FLOPCAST_SOURCE_DIR "/topologies/gpus/h100-sxm5-80gb.yaml";
     assert_int_equal(hw_load_gpu(&h100, gpu, &arena, &diag), STATUS_OK);
-    assert_int_equal(measured_read(&file, FLOPCAST_SOURCE_DIR "/results/measured/h100_measure.csv", &diag), STATUS_OK);
+    assert_int_equal(
+        measured_read(&file, FLOPCAST_SOURCE_DIR "/results/measured/h100_measure.csv", &diag),
+        STATUS_OK);
     assert_int_equal(measure_fit_solve(&fit, &h100, &file, &diag), STATUS_OK);
     assert_near(h100.hbm_efficiency.value / fit.gpu.hbm_efficiency.value, 1, 1e-3);
     assert_near(h100.context_bytes.value / fit.gpu.context_bytes.value, 1, 1e-3);

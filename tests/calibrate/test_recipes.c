@@ -1,4 +1,5 @@
-/* Which measurements stand for which GPU is data: what one part says of another is checked where it is read. */
+/* Which measurements stand for which GPU is data: what one part says of another is checked where it
+ * is read. */
 #include "calibrate/recipes.h"
 
 #include "base/files.h"
@@ -25,10 +26,13 @@ static void recipes_are_of_files(void **state)
     assert_true(recipes.n_gpus >= 11);
     for (int i = 0; i < recipes.n_gpus; i++) {
         const struct recipe *recipe = &recipes.gpus[i];
-        const char *names[] = {recipe->gpu, recipe->stream, recipe->launch, recipe->attention, recipe->kernels,
-            recipe->gemm, recipe->casts, recipe->products, recipe->fp8, recipe->fp4, recipe->cudnn};
+        const char *names[] = {recipe->gpu, recipe->stream, recipe->launch, recipe->attention,
+            recipe->kernels, recipe->gemm, recipe->casts, recipe->products, recipe->fp8,
+            recipe->fp4, recipe->cudnn};
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-            if (names[k] && access(files_own(&arena, arena_printf(&arena, "topologies/gpus/%s.yaml", names[k])), R_OK))
+            if (names[k] &&
+                access(files_own(&arena, arena_printf(&arena, "topologies/gpus/%s.yaml", names[k])),
+                    R_OK))
                 fail_msg("%s: there is no GPU %s", recipe->gpu, names[k]);
         for (int k = 0; k < i; k++)
             assert_string_not_equal(recipes.gpus[k].gpu, recipe->gpu);
@@ -42,8 +46,9 @@ static void recipes_are_of_files(void **state)
 static void mistakes_have_their_place(void **state)
 {
     (void)state;
-    static const char rest[] = "gemm: [{gpu: a, first: bf16, second: tf32, differs: loads_alike}]\nkernels: [a]\n"
-                               "direct: [b]\nnorms: []\n";
+    static const char rest[] =
+        "gemm: [{gpu: a, first: bf16, second: tf32, differs: loads_alike}]\nkernels: [a]\n"
+        "direct: [b]\nnorms: []\n";
     static const struct {
         const char *gpu, *rest, *message;
     } cases[] = {{"{gpu: x, launch: x, kernels: a, gemm: a, fp8: b}", rest, ""},
@@ -68,7 +73,8 @@ static void mistakes_have_their_place(void **state)
         fprintf(file, "gpus: [%s]\n%s", cases[i].gpu, cases[i].rest);
         fclose(file);
         enum status status = recipes_load(&recipes, &arena, &diag);
-        const char *wanted = *cases[i].message ? arena_printf(&arena, "%s%s", path, cases[i].message) : "";
+        const char *wanted =
+            *cases[i].message ? arena_printf(&arena, "%s%s", path, cases[i].message) : "";
         assert_int_equal(status == STATUS_OK, !*wanted);
         if (strncmp(diag.text, wanted, strlen(wanted)) != 0)
             fail_msg("'%s' is not '%s'", diag.text, wanted);

@@ -9,18 +9,22 @@
 #include <gsl/gsl_errno.h>
 
 #define QUANTITY(x) "{value: " #x ", kind: fitted, std_error: 0.1, source: test}"
-#define STACK(gemm, pointwise)                                                                                         \
-    "name: x\nrates: {Volta: {gemm_sustained: " QUANTITY(gemm) ", pointwise_efficiency: " QUANTITY(pointwise) "}}\n"
+#define STACK(gemm, pointwise)                                                                     \
+    "name: x\nrates: {Volta: {gemm_sustained: " QUANTITY(                                          \
+        gemm) ", pointwise_efficiency: " QUANTITY(pointwise) "}}\n"
 
-#define ROW_TIME(time)                                                                                                 \
-    "name: x\nrates: {Volta: {norm_row_time: {value: " #time ", kind: fitted, std_error: 1 ns, source: test}}}\n"
+#define ROW_TIME(time)                                                                             \
+    "name: x\nrates: {Volta: {norm_row_time: {value: " #time                                       \
+    ", kind: fitted, std_error: 1 ns, source: test}}}\n"
 
-static const char base_yaml[] = "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
-                                "train: {micro_batch: 64, seq_len: 512, precision: fp16_mixed}\nstrategy: ddp\n"
-                                "stack: stack.yaml\nrun: {steps: 1, warmup_steps: 2}\n"
-                                "noise: {kernel_jitter: 0, host_jitter: 0}\n";
-static const char *const batches[] = {"16", "64", "64", "128", "256"}, *const lengths[] = {
-                                                                           "512", "512", "128", "64", "512"};
+static const char base_yaml[] =
+    "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
+    "train: {micro_batch: 64, seq_len: 512, precision: fp16_mixed}\nstrategy: ddp\n"
+    "stack: stack.yaml\nrun: {steps: 1, warmup_steps: 2}\n"
+    "noise: {kernel_jitter: 0, host_jitter: 0}\n";
+static const char *const batches[] = {"16", "64", "64", "128", "256"}, *const lengths[] = {"512",
+                                                                           "512", "128", "64",
+                                                                           "512"};
 enum { RUNS = 5 };
 
 /* A table of runs whose speeds are those of the simulation with the stack as it stands. */
@@ -30,13 +34,14 @@ static void write_runs(void)
     assert_non_null(out);
     fputs("id,model,topology,gpus,micro_batch,seq_len,used_in_fit,tokens_per_s_per_gpu\n", out);
     for (int i = 0; i < RUNS; i++) {
-        const struct scenario_override set[] = {{"train.micro_batch", batches[i]}, {"train.seq_len", lengths[i]}};
+        const struct scenario_override set[] = {
+            {"train.micro_batch", batches[i]}, {"train.seq_len", lengths[i]}};
         struct loaded *loaded = load_text(base_yaml, set, 2);
         struct scenario_result result;
         assert_string_equal(loaded->diag.text, "");
         scenario_simulate(&result, &loaded->set.points[0], &loaded->arena, &loaded->diag);
-        fprintf(out, "r%d,tiny.json,cluster.yaml,8,%s,%s,stack.yaml,%.17g\n", i, batches[i], lengths[i],
-            result.tokens_per_s_per_gpu);
+        fprintf(out, "r%d,tiny.json,cluster.yaml,8,%s,%s,stack.yaml,%.17g\n", i, batches[i],
+            lengths[i], result.tokens_per_s_per_gpu);
         unload(loaded);
     }
     fclose(out);
@@ -61,7 +66,8 @@ static void the_fit_finds_what_the_runs_were_made_with(void **state)
     assert_string_equal(fit.fit.parameters.at[1].key, "pointwise_efficiency");
     assert_near(fit.fit.parameters.at[1].fitted.value, 0.4, 1e-4);
     assert_true(fit.fit.parameters.at[0].fitted.std_error < 0.02);
-    fit.fit.parameters.at[1].fitted.std_error = 1; /* more than the number: where the search ended says nothing */
+    fit.fit.parameters.at[1].fitted.std_error =
+        1; /* more than the number: where the search ended says nothing */
     char text[4096] = "";
     FILE *out = fmemopen(text, sizeof text, "w");
     assert_non_null(out);
@@ -90,13 +96,14 @@ static void the_fit_finds_a_time(void **state)
     training_fit_free(&fit);
 }
 
-#define HOST(kernel, pass)                                                                                             \
-    "name: x\nhost: {kernel_issue: {value: " kernel                                                                    \
-    ", kind: fitted, std_error: 1 us, source: test}, pass: {value: " pass                                              \
+#define HOST(kernel, pass)                                                                         \
+    "name: x\nhost: {kernel_issue: {value: " kernel                                                \
+    ", kind: fitted, std_error: 1 us, source: test}, pass: {value: " pass                          \
     ", kind: fitted, std_error: 1 us, source: test}}\n"
 
-/* Costs of the host, of runs so small that it is what they wait for: 60 us and 3 ms are found from 20 us and 9 ms.
- * Rates of the GPU file that are fitted stay, as the rows are for the host alone. */
+/* Costs of the host, of runs so small that it is what they wait for: 60 us and 3 ms are found from
+ * 20 us and 9 ms. Rates of the GPU file that are fitted stay, as the rows are for the host alone.
+ */
 static void the_fit_finds_costs_of_the_host(void **state)
 {
     (void)state;
@@ -111,8 +118,8 @@ static void the_fit_finds_costs_of_the_host(void **state)
     char line[512];
     while (fgets(line, sizeof line, in)) {
         char *cell = strstr(line, "stack.yaml,");
-        fprintf(out, "%.*s%s%s", cell ? (int)(cell - line) : (int)strlen(line), line, cell ? "stack.yaml: host," : "",
-            cell ? cell + strlen("stack.yaml,") : "");
+        fprintf(out, "%.*s%s%s", cell ? (int)(cell - line) : (int)strlen(line), line,
+            cell ? "stack.yaml: host," : "", cell ? cell + strlen("stack.yaml,") : "");
     }
     fclose(in);
     fclose(out);
@@ -122,7 +129,8 @@ static void the_fit_finds_costs_of_the_host(void **state)
     assert_int_equal(training_fit_load_tables(&fit, tables, 1, "base.yaml", &diag), STATUS_OK);
     assert_string_equal(diag.text, "");
     assert_int_equal(fit.fit.parameters.n, 2);
-    assert_false(training_fit_has(fit.fit.parameters.at[0].key) || training_fit_has(fit.fit.parameters.at[1].key));
+    assert_false(training_fit_has(fit.fit.parameters.at[0].key) ||
+                 training_fit_has(fit.fit.parameters.at[1].key));
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
     assert_string_equal(fit.fit.parameters.at[0].key, "kernel_issue");
     assert_near(fit.fit.parameters.at[0].fitted.value, 60e-6, 60e-6 * 1e-3);
@@ -138,18 +146,20 @@ static void the_fit_finds_costs_of_the_host(void **state)
     training_fit_free(&fit);
 }
 
-/* At most four nodes and five numbers: a row on forty GPUs of eight a node, and a profile with six. */
+/* At most four nodes and five numbers: a row on forty GPUs of eight a node, and a profile with six.
+ */
 static void costs_of_the_host_are_few_and_of_small_clusters(void **state)
 {
     (void)state;
-    static const char row[] = "id,model,topology,cluster.nodes,gpus,used_in_fit,tokens_per_s_per_gpu\n"
-                              "a,tiny.json,cluster.yaml,8,%d,stack.yaml: host,100\n"
-                              "b,tiny.json,cluster.yaml,8,8,stack.yaml: host,100\n"
-                              "c,tiny.json,cluster.yaml,8,16,stack.yaml: host,100\n"
-                              "d,tiny.json,cluster.yaml,8,24,stack.yaml: host,100\n"
-                              "e,tiny.json,cluster.yaml,8,8,stack.yaml: host,101\n"
-                              "f,tiny.json,cluster.yaml,8,8,stack.yaml: host,102\n"
-                              "g,tiny.json,cluster.yaml,8,8,stack.yaml: host,103\n";
+    static const char row[] =
+        "id,model,topology,cluster.nodes,gpus,used_in_fit,tokens_per_s_per_gpu\n"
+        "a,tiny.json,cluster.yaml,8,%d,stack.yaml: host,100\n"
+        "b,tiny.json,cluster.yaml,8,8,stack.yaml: host,100\n"
+        "c,tiny.json,cluster.yaml,8,16,stack.yaml: host,100\n"
+        "d,tiny.json,cluster.yaml,8,24,stack.yaml: host,100\n"
+        "e,tiny.json,cluster.yaml,8,8,stack.yaml: host,101\n"
+        "f,tiny.json,cluster.yaml,8,8,stack.yaml: host,102\n"
+        "g,tiny.json,cluster.yaml,8,8,stack.yaml: host,103\n";
     write_text("base.yaml", base_yaml);
     for (int many = 0; many < 2; many++) {
         char text[1024];
@@ -160,8 +170,9 @@ static void costs_of_the_host_are_few_and_of_small_clusters(void **state)
             struct arena arena = ARENA_INIT;
             const char *list = "name: x\nhost:\n";
             for (int i = 0; i < TRAINING_FIT_NUMBERS + 1; i++)
-                list = arena_printf(&arena, "%s  %s: {value: 50 %s, kind: fitted, std_error: 1 %s, source: test}\n",
-                    list, stack_host_table.fields[i].key,
+                list = arena_printf(&arena,
+                    "%s  %s: {value: 50 %s, kind: fitted, std_error: 1 %s, source: test}\n", list,
+                    stack_host_table.fields[i].key,
                     stack_host_table.fields[i].dimension == DIM_FRACTION ? "%" : "us",
                     stack_host_table.fields[i].dimension == DIM_FRACTION ? "%" : "us");
             write_text("stack.yaml", list);
@@ -170,12 +181,13 @@ static void costs_of_the_host_are_few_and_of_small_clusters(void **state)
         struct training_fit fit;
         struct diag diag = DIAG_INIT;
         const char *const tables[] = {"host.csv"};
-        assert_int_equal(training_fit_load_tables(&fit, tables, 1, "base.yaml", &diag), STATUS_INPUT);
-        assert_non_null(
-            strstr(diag.text, many ? "host.csv:2:1: error: 6 costs of the host of one profile would be fitted, "
-                                     "and at most 5 may"
-                                   : "host.csv:2:1: error: costs of the host are fitted on at most 4 nodes, "
-                                     "and this run is on 40 GPUs of 8 a node"));
+        assert_int_equal(
+            training_fit_load_tables(&fit, tables, 1, "base.yaml", &diag), STATUS_INPUT);
+        assert_non_null(strstr(diag.text,
+            many ? "host.csv:2:1: error: 6 costs of the host of one profile would be fitted, "
+                   "and at most 5 may"
+                 : "host.csv:2:1: error: costs of the host are fitted on at most 4 nodes, "
+                   "and this run is on 40 GPUs of 8 a node"));
         training_fit_free(&fit);
     }
 }
@@ -203,16 +215,18 @@ static void a_prior_counts_by_its_error(void **state)
         struct arena arena = ARENA_INIT;
         struct diag diag = DIAG_INIT;
         load_where_it_stands(&fit, &diag);
-        write_text("priors.yaml", arena_printf(&arena,
-                                      "priors:\n  - {fit: test, gemm_sustained: {value: 0.7, kind: measured, "
-                                      "std_error: %s, source: test}}\n"
-                                      "  - {fit: another, gemm_sustained: {value: 0.1, kind: measured, "
-                                      "std_error: 0.001, source: test}}\n",
-                                      cases[i].error));
+        write_text("priors.yaml",
+            arena_printf(&arena,
+                "priors:\n  - {fit: test, gemm_sustained: {value: 0.7, kind: measured, "
+                "std_error: %s, source: test}}\n"
+                "  - {fit: another, gemm_sustained: {value: 0.1, kind: measured, "
+                "std_error: 0.001, source: test}}\n",
+                cases[i].error));
         assert_int_equal(training_fit_priors(&fit, "priors.yaml", &arena, &diag), STATUS_OK);
         assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
         assert_string_equal(fit.fit.parameters.at[0].key, "gemm_sustained");
-        assert_in_range(1e6 * fit.fit.parameters.at[0].fitted.value, 1e6 * cases[i].least, 1e6 * cases[i].most);
+        assert_in_range(
+            1e6 * fit.fit.parameters.at[0].fitted.value, 1e6 * cases[i].least, 1e6 * cases[i].most);
         training_fit_free(&fit);
         arena_release(&arena);
     }
@@ -226,18 +240,22 @@ static void a_prior_has_an_error(void **state)
     struct diag diag = DIAG_INIT;
     write_text("priors.yaml",
         "priors:\n  - {fit: test, gemm_sustained: {value: 0.7, kind: measured, source: test}}\n"
-        "  - {fit: test, hbm_efficiency: {value: 0.7, kind: measured, std_error: 0.1, source: test}}\n");
+        "  - {fit: test, hbm_efficiency: {value: 0.7, kind: measured, std_error: 0.1, source: "
+        "test}}\n");
     assert_int_equal(training_fit_priors(&fit, "priors.yaml", &arena, &diag), STATUS_INPUT);
-    assert_non_null(strstr(diag.text, "priors.yaml:2:5: error: the prior of 'gemm_sustained' has no std_error"));
+    assert_non_null(strstr(
+        diag.text, "priors.yaml:2:5: error: the prior of 'gemm_sustained' has no std_error"));
     struct diag other = DIAG_INIT;
-    write_text("priors.yaml", "priors:\n  - {fit: test, hbm_efficiency: {value: 0.7, kind: measured, std_error: 0.1, "
-                              "source: test}}\n");
+    write_text("priors.yaml",
+        "priors:\n  - {fit: test, hbm_efficiency: {value: 0.7, kind: measured, std_error: 0.1, "
+        "source: test}}\n");
     assert_int_equal(training_fit_priors(&fit, "priors.yaml", &arena, &other), STATUS_INPUT);
     assert_non_null(strstr(other.text, "hbm_efficiency"));
     arena_release(&arena);
 }
 
-/* A row that is left out of the fit does not bend it, however wrong it is, and its error is reported. */
+/* A row that is left out of the fit does not bend it, however wrong it is, and its error is
+ * reported. */
 static void rows_can_be_left_out(void **state)
 {
     (void)state;
@@ -252,7 +270,8 @@ static void rows_can_be_left_out(void **state)
     assert_near(training_fit_residual(&fit, 0), 0, 1e-4);
     assert_near(training_fit_residual(&fit, RUNS - 1), 0.2, 1e-4);
     fit.fit.rows.at[RUNS - 1].left_out = false;
-    fit.fit.rows.at[RUNS - 1].measured *= exp(0.15); /* one that is off by 5 % counts half, by 20 % next to nothing */
+    fit.fit.rows.at[RUNS - 1].measured *=
+        exp(0.15); /* one that is off by 5 % counts half, by 20 % next to nothing */
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
     assert_true(fabs(fit.fit.parameters.at[0].fitted.value - 0.8) > 1e-3 ||
                 fabs(fit.fit.parameters.at[1].fitted.value - 0.4) > 1e-3);
@@ -263,8 +282,8 @@ static void rows_can_be_left_out(void **state)
 static void rows_say_what_rests_on_them(void **state)
 {
     (void)state;
-    write_text(
-        "used.csv", "id,used_in_fit\na,\nb,x.yaml\nc,x.yaml: gemm_sustained\nd,x.yaml: image_time\ne,x.yaml: host\n");
+    write_text("used.csv", "id,used_in_fit\na,\nb,x.yaml\nc,x.yaml: gemm_sustained\nd,x.yaml: "
+                           "image_time\ne,x.yaml: host\n");
     struct diag diag = DIAG_INIT;
     bool *rows = training_fit_rows("used.csv", &diag);
     assert_string_equal(diag.text, "");
@@ -276,8 +295,8 @@ static void rows_say_what_rests_on_them(void **state)
     free(rows);
 }
 
-/* The covariance at the filed values is that of a fit which ends there: the slopes are the same. Residuals of nothing
- * but rounding scale it, so correlations are compared. */
+/* The covariance at the filed values is that of a fit which ends there: the slopes are the same.
+ * Residuals of nothing but rounding scale it, so correlations are compared. */
 static void covariance_of_filed_values(void **state)
 {
     (void)state;
@@ -291,13 +310,14 @@ static void covariance_of_filed_values(void **state)
     assert_near(fit.fit.parameters.at[0].fitted.value, 0.8, 1e-12);
     assert_true(fit.fit.parameters.at[0].fitted.std_error > 0);
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
-    assert_near(fit.fit.covariance[1] / sqrt(fit.fit.covariance[0] * fit.fit.covariance[3]), filed, 0.02);
+    assert_near(
+        fit.fit.covariance[1] / sqrt(fit.fit.covariance[0] * fit.fit.covariance[3]), filed, 0.02);
     assert_true(filed < -0.1); /* faster products and slower rest look alike */
     training_fit_free(&fit);
 }
 
-/* What is printed of two rows of covariance is what hw_fits_load reads: correlations of 4 / sqrt(16 x 4) = 0.5, and
- * what goes with nothing is left out. */
+/* What is printed of two rows of covariance is what hw_fits_load reads: correlations of 4 / sqrt(16
+ * x 4) = 0.5, and what goes with nothing is left out. */
 static void correlations_are_what_the_sampler_reads(void **state)
 {
     (void)state;
@@ -326,7 +346,8 @@ static void correlations_are_what_the_sampler_reads(void **state)
     arena_release(&arena);
 }
 
-/* Speeds that only runs beyond the horizon would have: the search ends where nothing has a speed. */
+/* Speeds that only runs beyond the horizon would have: the search ends where nothing has a speed.
+ */
 static void what_rows_do_not_determine_is_reported(void **state)
 {
     (void)state;
@@ -345,7 +366,8 @@ static void too_few_rows_determine_nothing(void **state)
     (void)state;
     write_text("stack.yaml", STACK(0.9, 0.5));
     write_text("base.yaml", base_yaml);
-    write_text("few.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,100\n");
+    write_text(
+        "few.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,100\n");
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
     assert_int_equal(training_fit_load(&fit, "few.csv", "base.yaml", NULL, &diag), STATUS_INPUT);
@@ -353,7 +375,8 @@ static void too_few_rows_determine_nothing(void **state)
     training_fit_free(&fit);
     const bool none[1] = {false};
     assert_int_equal(training_fit_load(&fit, "few.csv", "base.yaml", none, &diag), STATUS_INPUT);
-    assert_non_null(strstr(diag.text, "few.csv: error: no row to fit to; name the GPU file in column 'used_in_fit'"));
+    assert_non_null(strstr(
+        diag.text, "few.csv: error: no row to fit to; name the GPU file in column 'used_in_fit'"));
     training_fit_free(&fit);
 }
 
@@ -363,12 +386,15 @@ static void what_is_to_be_fitted_is_of_that_kind(void **state)
     (void)state;
     write_text("stack.yaml", "name: s\n");
     write_text("base.yaml", base_yaml);
-    write_text("own.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,100\n");
+    write_text(
+        "own.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,100\n");
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
     assert_int_equal(training_fit_load(&fit, "own.csv", "base.yaml", NULL, &diag), STATUS_INPUT);
-    assert_non_null(strstr(diag.text, "own.csv: error: nothing to fit with 1 rows: none of gemm_sustained, "));
-    assert_non_null(strstr(diag.text, "name one that is assumed there behind the file in used_in_fit"));
+    assert_non_null(
+        strstr(diag.text, "own.csv: error: nothing to fit with 1 rows: none of gemm_sustained, "));
+    assert_non_null(
+        strstr(diag.text, "name one that is assumed there behind the file in used_in_fit"));
     training_fit_free(&fit);
 }
 

@@ -13,9 +13,9 @@
 
 #include <math.h>
 
-/* A cluster in round numbers: 8 GPUs a node, 100 GB/s a GPU inside (all reached), 8 NICs of 10 GB/s, hops of 2 us
- * inside, 5 us base. An inter-node hop of Simple is NCCL's 14 us and twice 3 us of this network: 20 us.
- * A place of a connection's buffer is free again at once. */
+/* A cluster in round numbers: 8 GPUs a node, 100 GB/s a GPU inside (all reached), 8 NICs of 10
+ * GB/s, hops of 2 us inside, 5 us base. An inter-node hop of Simple is NCCL's 14 us and twice 3 us
+ * of this network: 20 us. A place of a connection's buffer is free again at once. */
 static const struct hw test_hw = {
     .gpu.arch = "Hopper",
     .node = {.fabric = HW_NVSWITCH,
@@ -48,16 +48,16 @@ static inline struct coll_shape shape_of(int size, int stride)
     return coll_shape((struct coll_group){0, stride, size}, 8);
 }
 
-static inline struct coll_cost cost_of(enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
-    double bytes, struct coll_shape shape, const struct hw *hw)
+static inline struct coll_cost cost_of(enum coll_kind kind, enum coll_algorithm algorithm,
+    enum coll_protocol protocol, double bytes, struct coll_shape shape, const struct hw *hw)
 {
     struct coll_cost cost;
     assert_true(coll_cost(&cost, kind, algorithm, protocol, bytes, shape, hw));
     return cost;
 }
 
-static inline bool possible(enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
-    struct coll_shape shape, const struct hw *hw)
+static inline bool possible(enum coll_kind kind, enum coll_algorithm algorithm,
+    enum coll_protocol protocol, struct coll_shape shape, const struct hw *hw)
 {
     struct coll_cost cost;
     return coll_cost(&cost, kind, algorithm, protocol, 1e6, shape, hw);

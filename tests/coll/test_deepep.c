@@ -1,15 +1,17 @@
-/* Laws of DeepEP's dispatch and combine: which ranks and nodes a token reaches, and the bytes that follow. */
+/* Laws of DeepEP's dispatch and combine: which ranks and nodes a token reaches, and the bytes that
+ * follow. */
 #include "round.h"
 
-/* Every way to choose k of the experts of `kept` of the groups, as likely as any other: the mean number of parts that
- * have one of them, by counting. */
+/* Every way to choose k of the experts of `kept` of the groups, as likely as any other: the mean
+ * number of parts that have one of them, by counting. */
 static double counted(int experts, int k, int groups, int kept, int units)
 {
     double ways = 0, reached = 0;
     for (unsigned chosen_groups = 0; chosen_groups < 1U << groups; chosen_groups++)
         for (unsigned chosen = 0; chosen < 1U << experts; chosen++) {
             unsigned touched = 0;
-            bool possible = __builtin_popcount(chosen_groups) == kept && __builtin_popcount(chosen) == k;
+            bool possible =
+                __builtin_popcount(chosen_groups) == kept && __builtin_popcount(chosen) == k;
             for (int e = 0; e < experts && possible; e++)
                 if (chosen & 1U << e) {
                     possible = chosen_groups & 1U << (e * groups / experts);
@@ -26,20 +28,21 @@ static void a_token_reaches_what_counting_says(void **state)
     (void)state;
     static const struct {
         int experts, k, groups, kept, units;
-    } cases[] = {{8, 2, 1, 1, 4}, {8, 3, 1, 1, 2}, {8, 2, 1, 1, 8}, {8, 2, 1, 1, 1}, {12, 3, 4, 2, 4}, {12, 3, 4, 2, 2},
-        {12, 3, 4, 2, 12}, {8, 2, 4, 3, 2}, {12, 4, 6, 4, 2}};
+    } cases[] = {{8, 2, 1, 1, 4}, {8, 3, 1, 1, 2}, {8, 2, 1, 1, 8}, {8, 2, 1, 1, 1},
+        {12, 3, 4, 2, 4}, {12, 3, 4, 2, 2}, {12, 3, 4, 2, 12}, {8, 2, 4, 3, 2}, {12, 4, 6, 4, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct coll_routing routing = {
             cases[i].experts, cases[i].k, cases[i].groups, cases[i].kept, .width = 1, .sms = 20};
-        double want = counted(cases[i].experts, cases[i].k, cases[i].groups, cases[i].kept, cases[i].units);
+        double want =
+            counted(cases[i].experts, cases[i].k, cases[i].groups, cases[i].kept, cases[i].units);
         double got = coll_reach(&routing, cases[i].units);
         if (fabs(got - want) > 1e-12 * want)
             fail_msg("case %zu: %.17g, counted %.17g", i, got, want);
     }
 }
 
-/* DeepSeek-V3 goes to 4 of 8 groups: with a group a node to 4 nodes at most, where without groups it would reach 5.3.
- */
+/* DeepSeek-V3 goes to 4 of 8 groups: with a group a node to 4 nodes at most, where without groups
+ * it would reach 5.3. */
 static void groups_limit_nodes(void **state)
 {
     (void)state;
@@ -49,8 +52,8 @@ static void groups_limit_nodes(void **state)
     assert_true(coll_reach(&limited, 64) <= 8);
 }
 
-/* In a node a rank sends R (n - 1) / n of its tokens over NVLink, nothing over NICs. All k experts apart, as many as
- * ranks: NCCL's all_to_all of k copies sends the same. */
+/* In a node a rank sends R (n - 1) / n of its tokens over NVLink, nothing over NICs. All k experts
+ * apart, as many as ranks: NCCL's all_to_all of k copies sends the same. */
 static void a_node_sends_a_copy_to_each_rank(void **state)
 {
     (void)state;
@@ -65,12 +68,14 @@ static void a_node_sends_a_copy_to_each_rank(void **state)
     near(cost.sms, 20);
     assert_int_equal(cost.algorithm, COLL_DEEPEP);
     struct coll_cost apart = coll_routed(tokens, &two, shape_of(8, 1), &test_hw);
-    struct coll_cost copies = coll_choose(COLL_ALL_TO_ALL, 2 * tokens, shape_of(8, 1), &test_hw, COLL_FREE);
+    struct coll_cost copies =
+        coll_choose(COLL_ALL_TO_ALL, 2 * tokens, shape_of(8, 1), &test_hw, COLL_FREE);
     near(apart.bus_bytes, copies.bus_bytes);
 }
 
-/* Over N nodes of p: M (N - 1) / N of the tokens of each rank pass its NIC, R (p - 1) / p its NVLink; NCCL's copies
- * would be k (N - 1) / N. Ranks that share each expert get all that it gets. */
+/* Over N nodes of p: M (N - 1) / N of the tokens of each rank pass its NIC, R (p - 1) / p its
+ * NVLink; NCCL's copies would be k (N - 1) / N. Ranks that share each expert get all that it gets.
+ */
 static void nodes_get_a_token_once(void **state)
 {
     (void)state;
@@ -81,11 +86,13 @@ static void nodes_get_a_token_once(void **state)
     near(cost.node_out_factor * cost.bus_bytes, 8 * tokens * nodes * 3 / 4);
     near(cost.gpu_out_factor * cost.bus_bytes, tokens * ranks * 7 / 8);
     assert_true(cost.all_pairs);
-    near(cost.bus_bytes / cost.max_rate_Bps, tokens * nodes * 3 / 4 / (0.883 * 10e9)); /* a NIC of 10 GB/s a GPU */
+    near(cost.bus_bytes / cost.max_rate_Bps,
+        tokens * nodes * 3 / 4 / (0.883 * 10e9)); /* a NIC of 10 GB/s a GPU */
     struct coll_cost copies = coll_choose(COLL_ALL_TO_ALL, 8 * tokens, shape, &test_hw, COLL_FREE);
     near(copies.node_out_factor * copies.bus_bytes, 8 * tokens * 8 * 3 / 4);
     const struct coll_routing wide = {64, 8, 1, 1, 2, 20};
-    near(coll_routed(tokens, &wide, shape, &test_hw).bus_bytes, tokens * 2 * coll_reach(&wide, 16) * 31 / 32);
+    near(coll_routed(tokens, &wide, shape, &test_hw).bus_bytes,
+        tokens * 2 * coll_reach(&wide, 16) * 31 / 32);
 }
 
 static void alone_there_is_nothing_to_send(void **state)
@@ -95,17 +102,20 @@ static void alone_there_is_nothing_to_send(void **state)
     near(coll_isolated_s(coll_routed(1e6, &routing, shape_of(1, 1), &test_hw)), 0);
 }
 
-/* 5 us and a hop of 2 inside; over nodes one of 20 besides. What leaves is read once, what arrives is written. */
+/* 5 us and a hop of 2 inside; over nodes one of 20 besides. What leaves is read once, what arrives
+ * is written. */
 static void latency_and_traffic(void **state)
 {
     (void)state;
     const struct coll_routing routing = {64, 8, 1, 1, 1, 20};
     near(coll_routed(64e6, &routing, shape_of(8, 1), &test_hw).latency_s, 7e-6);
     near(coll_routed(64e6, &routing, shape_of(32, 1), &test_hw).latency_s, 27e-6);
-    const struct coll_routing every = {8, 8, 1, 1, 1, 20}; /* all experts: a token goes everywhere */
+    const struct coll_routing every = {
+        8, 8, 1, 1, 1, 20}; /* all experts: a token goes everywhere */
     near(coll_routed(64e6, &every, shape_of(8, 1), &test_hw).hbm_bytes, 9 * 64e6);
     near(coll_of(COLL_ALL_TO_ALL, 64e6, &every, shape_of(8, 1), &test_hw).sms, 20);
-    assert_int_equal(coll_of(COLL_ALL_TO_ALL, 64e6, NULL, shape_of(8, 1), &test_hw).algorithm, COLL_P2P);
+    assert_int_equal(
+        coll_of(COLL_ALL_TO_ALL, 64e6, NULL, shape_of(8, 1), &test_hw).algorithm, COLL_P2P);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
-/* What NCCL's logs say it did (results/measured/nccl_channels.csv and nccl_picks.csv) is what it does here: channels,
- * and algorithm and protocol by size, of every machine that a cluster file describes. Rows with an exception say why
- * not. */
+/* What NCCL's logs say it did (results/measured/nccl_channels.csv and nccl_picks.csv) is what it
+ * does here: channels, and algorithm and protocol by size, of every machine that a cluster file
+ * describes. Rows with an exception say why not. */
 #include "coll/coll.h"
 #include "coll/nccl.h"
 #include "coll/tuner.h"
@@ -36,7 +36,9 @@ static const char *cell(const struct log_rows *rows, int row, const char *column
 static double number(struct log_rows *rows, int row, const char *column)
 {
     double value;
-    assert_int_equal(csv_number(rows->table, row, csv_column(rows->table, column), -1, &value, &rows->diag), STATUS_OK);
+    assert_int_equal(
+        csv_number(rows->table, row, csv_column(rows->table, column), -1, &value, &rows->diag),
+        STATUS_OK);
     return value;
 }
 
@@ -53,8 +55,8 @@ static int find(const char *const *names, const char *name)
 static struct hw load(struct log_rows *rows, int row)
 {
     struct hw hw;
-    const char *path =
-        arena_printf(&rows->arena, FLOPCAST_SOURCE_DIR "/topologies/clusters/%s.yaml", cell(rows, row, "topology"));
+    const char *path = arena_printf(&rows->arena,
+        FLOPCAST_SOURCE_DIR "/topologies/clusters/%s.yaml", cell(rows, row, "topology"));
     if (hw_load(&hw, path, &rows->arena, &rows->diag) != STATUS_OK)
         fail_msg("%s", rows->diag.text);
     const char *version = cell(rows, row, "version");
@@ -91,8 +93,8 @@ static void compare(struct log_rows *rows, int row, bool same, const char *what)
 {
     bool excepted = *cell(rows, row, "exception") != '\0';
     if (same == excepted)
-        fail_msg("line %d, %s: %s%s", csv_pos(rows->table, row).line, cell(rows, row, "source"), what,
-            excepted ? ", as logged: no exception" : "");
+        fail_msg("line %d, %s: %s%s", csv_pos(rows->table, row).line, cell(rows, row, "source"),
+            what, excepted ? ", as logged: no exception" : "");
     rows->compared += !excepted;
     rows->excepted += excepted;
 }
@@ -111,7 +113,8 @@ static void channels_are_as_logged(void **state)
         if (number(&rows, row, "nics") >= 0)
             hw.node.nics.value = number(&rows, row, "nics");
         double ring = fmax(nccl_search(group, &hw).channels, number(&rows, row, "min_channels"));
-        double logged = number(&rows, row, "ring"), nvls = number(&rows, row, "nvls"), p2p = number(&rows, row, "p2p");
+        double logged = number(&rows, row, "ring"), nvls = number(&rows, row, "nvls"),
+               p2p = number(&rows, row, "p2p");
         bool same = logged < 0 || ring == logged;
         if (group.nodes == 1)
             same &= logged < 0 || hw.node.nccl_channels.value == logged;
@@ -121,7 +124,8 @@ static void channels_are_as_logged(void **state)
         double sends = nccl_p2p(COLL_SEND_RECV, 1e6, group, &hw).all_channels;
         same &= p2p < 0 || sends == p2p;
         compare(&rows, row, same,
-            arena_printf(&rows.arena, "%g channels (%g in the node's file), %g of NVLS, %g of sends", ring,
+            arena_printf(&rows.arena,
+                "%g channels (%g in the node's file), %g of NVLS, %g of sends", ring,
                 hw.node.nccl_channels.value, nccl_nvls_channels(group.nodes > 1, &hw), sends));
     }
     assert_int_equal(rows.compared, 37);
@@ -144,13 +148,14 @@ static void choices_are_as_logged(void **state)
         if (*cell(&rows, row, "force_protocol"))
             force.protocol = find(coll_protocol_names, cell(&rows, row, "force_protocol"));
         enum coll_kind kind = (enum coll_kind)find(coll_kind_names, cell(&rows, row, "collective"));
-        double bytes = number(&rows, row, "bytes"), printed_us = number(&rows, row, "estimate_us"), estimate_s;
+        double bytes = number(&rows, row, "bytes"), printed_us = number(&rows, row, "estimate_us"),
+               estimate_s;
         struct coll_cost cost = coll_nccl_choice(kind, bytes, group, &hw, force);
         int algorithm = find(coll_algorithm_names, cell(&rows, row, "algorithm"));
         int protocol = find(coll_protocol_names, cell(&rows, row, "protocol"));
         compare(&rows, row, (int)cost.algorithm == algorithm && (int)cost.protocol == protocol,
-            arena_printf(&rows.arena, "%g bytes: %s, %s", bytes, coll_algorithm_names[cost.algorithm],
-                coll_protocol_names[cost.protocol]));
+            arena_printf(&rows.arena, "%g bytes: %s, %s", bytes,
+                coll_algorithm_names[cost.algorithm], coll_protocol_names[cost.protocol]));
         const struct coll_query query = {kind, (enum coll_protocol)protocol, bytes, group, &hw};
         if (printed_us < 0)
             continue;
@@ -163,9 +168,9 @@ static void choices_are_as_logged(void **state)
     close_rows(&rows);
 }
 
-/* NCCL 2.30 on 8 H200, the table that it prints: latency and bandwidth of the message's bytes (a study of H200, row of
- * nccl_picks.csv; to its digits). Of a tree the bandwidth is that before the correction by size, which is 1 at 1 TiB.
- */
+/* NCCL 2.30 on 8 H200, the table that it prints: latency and bandwidth of the message's bytes (a
+ * study of H200, row of nccl_picks.csv; to its digits). Of a tree the bandwidth is that before the
+ * correction by size, which is 1 at 1 TiB. */
 static void estimates_are_those_that_nccl_prints(void **state)
 {
     (void)state;
@@ -174,13 +179,15 @@ static void estimates_are_those_that_nccl_prints(void **state)
         enum coll_protocol protocol;
         double latency_us, GBps;
     } printed[] = {{COLL_TREE, COLL_LL, 15.2, 43.6}, {COLL_TREE, COLL_LL128, 31.5, 128.8},
-        {COLL_TREE, COLL_SIMPLE, 64.4, 165.6}, {COLL_RING, COLL_LL, 15.0, 80.6}, {COLL_RING, COLL_LL128, 40.6, 189.3},
-        {COLL_RING, COLL_SIMPLE, 56.0, 205.7}, {COLL_NVLS, COLL_SIMPLE, 25.0, 272.0}};
+        {COLL_TREE, COLL_SIMPLE, 64.4, 165.6}, {COLL_RING, COLL_LL, 15.0, 80.6},
+        {COLL_RING, COLL_LL128, 40.6, 189.3}, {COLL_RING, COLL_SIMPLE, 56.0, 205.7},
+        {COLL_NVLS, COLL_SIMPLE, 25.0, 272.0}};
     struct hw hw;
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     assert_int_equal(
-        hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h200-8x400g.yaml", &arena, &diag), STATUS_OK);
+        hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h200-8x400g.yaml", &arena, &diag),
+        STATUS_OK);
     hw.cluster.nccl_version = find(hw_nccl_versions, "2.30");
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
         double small_s, large_s;
@@ -194,9 +201,10 @@ static void estimates_are_those_that_nccl_prints(void **state)
     arena_release(&arena);
 }
 
-/* aws-ofi-nccl's regions, vertices as its source has them: on 64 ranks of p5 a tree of LL128 up to 117 MB, rings of
- * LL128 to 2.1 GB, then of Simple. Between 32 (37.7 MB) and 64 ranks the bound is a straight line of logarithms: on 48
- * ranks 37.7 (117 / 37.7)^(log(1.5) / log(2)) = 73.1 MB. Not on two nodes. */
+/* aws-ofi-nccl's regions, vertices as its source has them: on 64 ranks of p5 a tree of LL128 up to
+ * 117 MB, rings of LL128 to 2.1 GB, then of Simple. Between 32 (37.7 MB) and 64 ranks the bound is
+ * a straight line of logarithms: on 48 ranks 37.7 (117 / 37.7)^(log(1.5) / log(2)) = 73.1 MB. Not
+ * on two nodes. */
 static void aws_has_its_own_tuner(void **state)
 {
     (void)state;
@@ -204,18 +212,20 @@ static void aws_has_its_own_tuner(void **state)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     assert_int_equal(
-        hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/aws-p5-efa.yaml", &arena, &diag), STATUS_OK);
+        hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/aws-p5-efa.yaml", &arena, &diag),
+        STATUS_OK);
     static const struct {
         int ranks;
         double bytes;
         enum coll_algorithm algorithm;
         enum coll_protocol protocol;
     } regions[] = {{64, 116e6, COLL_TREE, COLL_LL128}, {64, 118e6, COLL_RING, COLL_LL128},
-        {64, 2.2e9, COLL_RING, COLL_SIMPLE}, {48, 73.0e6, COLL_TREE, COLL_LL128}, {48, 73.2e6, COLL_RING, COLL_LL128},
-        {256, 400e6, COLL_NVLS_TREE, COLL_SIMPLE}};
+        {64, 2.2e9, COLL_RING, COLL_SIMPLE}, {48, 73.0e6, COLL_TREE, COLL_LL128},
+        {48, 73.2e6, COLL_RING, COLL_LL128}, {256, 400e6, COLL_NVLS_TREE, COLL_SIMPLE}};
     for (size_t i = 0; i < sizeof regions / sizeof *regions; i++) {
         struct coll_shape group = {regions[i].ranks, regions[i].ranks / 8, 8};
-        struct coll_cost cost = coll_nccl_choice(COLL_ALL_REDUCE, regions[i].bytes, group, &hw, COLL_FREE);
+        struct coll_cost cost =
+            coll_nccl_choice(COLL_ALL_REDUCE, regions[i].bytes, group, &hw, COLL_FREE);
         assert_int_equal(cost.algorithm, regions[i].algorithm);
         assert_int_equal(cost.protocol, regions[i].protocol);
     }

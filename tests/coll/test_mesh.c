@@ -1,4 +1,5 @@
-/* Groups on a part of a mesh of NVLinks, messages over the links of a pair, and pairs that a bridge joins. */
+/* Groups on a part of a mesh of NVLinks, messages over the links of a pair, and pairs that a bridge
+ * joins. */
 #include "coll/coll.h"
 
 #include <stdarg.h>
@@ -20,8 +21,9 @@ static const struct hw mesh = {.gpu.arch = "Volta",
         .nccl_channels = NUMBER(12)},
     .cluster = {.nodes = NUMBER(2), .oversubscription = NUMBER(1), .nccl_efficiency = NUMBER(1)}};
 
-/* Links of 140 GB/s spread over 7 peers, 20 each: a ring of k of 8 GPUs has (k - 1) x 20 GB/s, behind a switch all 140.
- * An all_reduce of 8 GB by k puts 2 (k - 1) / k of it on the links; Simple: base and hops are 0 here. */
+/* Links of 140 GB/s spread over 7 peers, 20 each: a ring of k of 8 GPUs has (k - 1) x 20 GB/s,
+ * behind a switch all 140. An all_reduce of 8 GB by k puts 2 (k - 1) / k of it on the links;
+ * Simple: base and hops are 0 here. */
 static void a_part_has_only_its_links(void **state)
 {
     (void)state;
@@ -54,8 +56,8 @@ static struct coll_cost on(const struct hw *hw, enum coll_kind kind, int size)
     return coll_choose(kind, 8e9, coll_shape(group, 8), coll_hw_of(&bridge, group, hw), COLL_FREE);
 }
 
-/* However many send to their next, a pair has 20 GB/s of links, of which NCCL's sends reach 0.85; a copy engine all of
- * it. The NICs, 100 GB/s a GPU, are faster than that. */
+/* However many send to their next, a pair has 20 GB/s of links, of which NCCL's sends reach 0.85; a
+ * copy engine all of it. The NICs, 100 GB/s a GPU, are faster than that. */
 static void a_message_has_the_links_of_its_pair(void **state)
 {
     (void)state;
@@ -64,8 +66,8 @@ static void a_message_has_the_links_of_its_pair(void **state)
         if (k <= 8)
             assert_near(on(&mesh, COLL_PEER_COPY, k).max_rate_Bps, 20e9, 1);
     }
-    struct coll_cost far =
-        coll_choose(COLL_SEND_RECV, 8e9, coll_shape((struct coll_group){0, 8, 2}, 8), &mesh, COLL_FREE);
+    struct coll_cost far = coll_choose(
+        COLL_SEND_RECV, 8e9, coll_shape((struct coll_group){0, 8, 2}, 8), &mesh, COLL_FREE);
     assert_near(far.max_rate_Bps, 100e9, 1);
 }
 
@@ -87,16 +89,16 @@ static void only_the_two_of_a_pair_are_bridged(void **state)
     static const struct {
         struct coll_group group;
         bool bridged;
-    } cases[] = {{{0, 1, 2}, true}, {{6, 1, 2}, true}, {{10, 1, 2}, true}, {{1, 1, 2}, false}, {{0, 2, 2}, false},
-        {{0, 1, 4}, false}, {{0, 4, 4}, false}, {{0, 8, 2}, false}};
+    } cases[] = {{{0, 1, 2}, true}, {{6, 1, 2}, true}, {{10, 1, 2}, true}, {{1, 1, 2}, false},
+        {{0, 2, 2}, false}, {{0, 1, 4}, false}, {{0, 4, 4}, false}, {{0, 8, 2}, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(coll_hw_of(&bridge, cases[i].group, &hw) == &bridge, cases[i].bridged);
     hw.node.nvlink_bridge = (struct quantity){0};
     assert_ptr_equal(coll_hw_of(&bridge, cases[0].group, &hw), &hw);
 }
 
-/* Of NVIDIA/nccl-tests#178, A100 PCIe: 208 GB/s of busbw on 2, 20 on 3 (PCIe 4: 24 GB/s here); NCCL takes LL128 over
- * the bridge as over other NVLinks, and not over PCIe. */
+/* Of NVIDIA/nccl-tests#178, A100 PCIe: 208 GB/s of busbw on 2, 20 on 3 (PCIe 4: 24 GB/s here); NCCL
+ * takes LL128 over the bridge as over other NVLinks, and not over PCIe. */
 static void a_bridge_carries_what_two_send_each_other(void **state)
 {
     (void)state;

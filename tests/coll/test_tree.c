@@ -3,8 +3,8 @@
 #include "coll/nccl.h"
 #include "round.h"
 
-/* The drawing in NCCL's src/graph/trees.cc: 0 over 8, 8 over 4 and 12, those over 2, 6, 10 and 13, and the odd ones.
- * The second tree is its mirror. */
+/* The drawing in NCCL's src/graph/trees.cc: 0 over 8, 8 over 4 and 12, those over 2, 6, 10 and 13,
+ * and the odd ones. The second tree is its mirror. */
 static void trees_are_those_of_nccl(void **state)
 {
     (void)state;
@@ -16,8 +16,9 @@ static void trees_are_those_of_nccl(void **state)
     }
 }
 
-/* On three nodes or more a channel of Ampere carries 17.8 GB/s by Simple, LL128 120/128 of that and 20 at most, LL
- * 1/3.8; of Hopper 36 and 29 (NCCL's tuner: perChMaxTreeBws comes before the protocol's share). */
+/* On three nodes or more a channel of Ampere carries 17.8 GB/s by Simple, LL128 120/128 of that and
+ * 20 at most, LL 1/3.8; of Hopper 36 and 29 (NCCL's tuner: perChMaxTreeBws comes before the
+ * protocol's share). */
 static void channels_bound_a_tree(void **state)
 {
     (void)state;
@@ -31,8 +32,9 @@ static void channels_bound_a_tree(void **state)
     near(nccl_tree_max_Bps(&hw, COLL_LL128, false, shape_of(32, 2)), 4 * 29e9);
 }
 
-/* One root in each, all nodes below it at most ceil(log2 n) down, and four edges at most at a node: a parent and two
- * children in one tree, a parent in the other. The hops carry as much as tree.c counts: of four parts a hop one. */
+/* One root in each, all nodes below it at most ceil(log2 n) down, and four edges at most at a node:
+ * a parent and two children in one tree, a parent in the other. The hops carry as much as tree.c
+ * counts: of four parts a hop one. */
 static void no_node_is_busy_in_both_trees(void **state)
 {
     (void)state;
@@ -65,8 +67,8 @@ static void no_node_is_busy_in_both_trees(void **state)
     }
 }
 
-/* Links that are not in the way leave the tuner's bounds of Hopper: on 4 nodes 36 GB/s a channel, of LL 20.4 in all, in
- * a node 141. */
+/* Links that are not in the way leave the tuner's bounds of Hopper: on 4 nodes 36 GB/s a channel,
+ * of LL 20.4 in all, in a node 141. */
 static void bounds_of_trees(void **state)
 {
     (void)state;

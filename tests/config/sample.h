@@ -1,4 +1,5 @@
-/* A struct with a field of every type and the table that describes it, for the tests of tables and for the fuzzer. */
+/* A struct with a field of every type and the table that describes it, for the tests of tables and
+ * for the fuzzer. */
 #ifndef FLOPCAST_TESTS_CONFIG_SAMPLE_H
 #define FLOPCAST_TESTS_CONFIG_SAMPLE_H
 
@@ -51,7 +52,10 @@ static const struct config_table sample_train_table = {
     .what = "a training set-up", .fields = sample_train_fields, .n_fields = 3};
 
 static const struct config_field sample_fields[] = {
-    {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct sample, name), .required = true},
+    {.key = "name",
+        .type = FIELD_STRING,
+        .offset = offsetof(struct sample, name),
+        .required = true},
     {.key = "cluster", .type = FIELD_PATH, .offset = offsetof(struct sample, cluster)},
     {.key = "gpus", .type = FIELD_INT, .offset = offsetof(struct sample, gpus)},
     {.key = "latency",
@@ -69,10 +73,14 @@ static const struct config_field sample_fields[] = {
         .min = 1,
         .max = 1e15},
     {.key = "count", .type = FIELD_SOURCED, .offset = offsetof(struct sample, count)},
-    {.key = "train", .type = FIELD_SECTION, .offset = offsetof(struct sample, train), .section = &sample_train_table},
+    {.key = "train",
+        .type = FIELD_SECTION,
+        .offset = offsetof(struct sample, train),
+        .section = &sample_train_table},
     {.key = "sweep", .type = FIELD_NODE, .offset = offsetof(struct sample, sweep)},
 };
 
-static const struct config_table sample_table = {.what = "a sample", .fields = sample_fields, .n_fields = 10};
+static const struct config_table sample_table = {
+    .what = "a sample", .fields = sample_fields, .n_fields = 10};
 
 #endif

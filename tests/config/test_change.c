@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static char *changed(const char *before, const struct config_change *changes, int n, enum status wanted)
+static char *changed(
+    const char *before, const struct config_change *changes, int n, enum status wanted)
 {
     char path[] = "/tmp/flopcast-change-XXXXXX", *text = NULL;
     size_t bytes = 0;
@@ -38,8 +39,10 @@ static void check(const char *before, const char *path, const char *text, const 
 static void the_rest_stays(void **state)
 {
     (void)state;
-    check("# why\na: 1   # one\nb: {x: 1, y: 2} # two\n", "a", "7", "# why\na: 7   # one\nb: {x: 1, y: 2} # two\n");
-    check("a: 1\nb: {x: 1, y: {z: 2}} # two\nc: 3\n", "b", "{x: 3}", "a: 1\nb: {x: 3} # two\nc: 3\n");
+    check("# why\na: 1   # one\nb: {x: 1, y: 2} # two\n", "a", "7",
+        "# why\na: 7   # one\nb: {x: 1, y: 2} # two\n");
+    check(
+        "a: 1\nb: {x: 1, y: {z: 2}} # two\nc: 3\n", "b", "{x: 3}", "a: 1\nb: {x: 3} # two\nc: 3\n");
     check("b: {x: 1, y: {z: 2}}\n", "b.y.z", "3 us", "b: {x: 1, y: {z: 3 us}}\n");
     check("b: {x: 'it''s', y: 2}\n", "b.x", "\"it\"", "b: {x: \"it\", y: 2}\n");
     check("l: [1, 2] # list\n", "l", "[3]", "l: [3] # list\n");
@@ -76,19 +79,22 @@ static void a_new_key_comes_last(void **state)
     check("{\"a\": 1}\n", "b", "2", "{\"a\": 1, \"b\": 2}\n");
 }
 
-/* With the sections around it, once a section; in one that is there before its first key, or inside its brackets. */
+/* With the sections around it, once a section; in one that is there before its first key, or inside
+ * its brackets. */
 static void a_new_key_of_a_section(void **state)
 {
     (void)state;
     check("a: 1\n", "s.t.u", "{v: 2}", "a: 1\ns: {t: {u: {v: 2}}}\n");
-    check("s:\n  t:\n    u: 1 # one\na: 1\n", "s.t.w", "2", "s:\n  t:\n    w: 2\n    u: 1 # one\na: 1\n");
+    check("s:\n  t:\n    u: 1 # one\na: 1\n", "s.t.w", "2",
+        "s:\n  t:\n    w: 2\n    u: 1 # one\na: 1\n");
     check("s:\n  t:\n    u: 1\na: 1\n", "s.x", "2", "s:\n  x: 2\n  t:\n    u: 1\na: 1\n");
     check("a: {b: 1} # c\n", "a.c", "2", "a: {b: 1, \"c\": 2} # c\n");
     check("a: {}\n", "a.c.d", "2", "a: {\"c\": {\"d\": 2}}\n");
-    const struct config_change changes[] = {
-        {"g.x.p", "1"}, {"a", "10"}, {"g.y", "2"}, {"h", "3"}, {"s.v", "4"}, {"g.x.q", "5"}, {"s.w", "6"}};
+    const struct config_change changes[] = {{"g.x.p", "1"}, {"a", "10"}, {"g.y", "2"}, {"h", "3"},
+        {"s.v", "4"}, {"g.x.q", "5"}, {"s.w", "6"}};
     char *is = changed("a: 1\ns:\n  t: 1\n", changes, 7, STATUS_OK);
-    assert_string_equal(is, "a: 10\ns:\n  v: 4\n  w: 6\n  t: 1\ng: {x: {p: 1, q: 5}, y: 2}\nh: 3\n");
+    assert_string_equal(
+        is, "a: 10\ns:\n  v: 4\n  w: 6\n  t: 1\ng: {x: {p: 1, q: 5}, y: 2}\nh: 3\n");
     free(is);
 }
 
@@ -110,10 +116,11 @@ static void refusals(void **state)
     (void)state;
     static const struct {
         const char *text, *path;
-    } cases[] = {{"a: [1\n", "a"}, {"a: 1\n", "a.b"}, {"a: 1\na: 2\n", "a"}, {"a: \n e\t\t\t\t|\n  \t\t\t", "a"},
-        {"", "a"}, {"# none\n", "a"}, {"word\n", "a"}};
+    } cases[] = {{"a: [1\n", "a"}, {"a: 1\n", "a.b"}, {"a: 1\na: 2\n", "a"},
+        {"a: \n e\t\t\t\t|\n  \t\t\t", "a"}, {"", "a"}, {"# none\n", "a"}, {"word\n", "a"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *is = changed(cases[i].text, &(struct config_change){cases[i].path, "{b: 1}"}, 1, STATUS_INPUT);
+        char *is = changed(
+            cases[i].text, &(struct config_change){cases[i].path, "{b: 1}"}, 1, STATUS_INPUT);
         assert_string_equal(is, "");
         free(is);
     }
@@ -121,8 +128,9 @@ static void refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_rest_stays), cmocka_unit_test(bytes_are_not_characters),
-        cmocka_unit_test(blocks), cmocka_unit_test(a_new_key_of_a_section), cmocka_unit_test(a_new_key_comes_last),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_rest_stays),
+        cmocka_unit_test(bytes_are_not_characters), cmocka_unit_test(blocks),
+        cmocka_unit_test(a_new_key_of_a_section), cmocka_unit_test(a_new_key_comes_last),
         cmocka_unit_test(several), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,16 +76,18 @@ static void numbers(void **state)
     assert_int_equal(csv_number(t, 1, 0, -1, &value, &diag), STATUS_INPUT);
     assert_int_equal(csv_number(t, 1, 1, -1, &value, &diag), STATUS_INPUT);
     assert_true(value == 7);
-    assert_string_equal(diag.text, "f:3:1: error: column 'x': 'abc' is not a number (examples: 4, 0.5, 1e6)\n"
-                                   "f:3:1: error: column 'y': '5 us' is not a number (examples: 4, 0.5, 1e6)\n");
+    assert_string_equal(diag.text,
+        "f:3:1: error: column 'x': 'abc' is not a number (examples: 4, 0.5, 1e6)\n"
+        "f:3:1: error: column 'y': '5 us' is not a number (examples: 4, 0.5, 1e6)\n");
     csv_release(t);
 }
 
 static void bad_tables_are_reported_exactly(void **state)
 {
     (void)state;
-    static const char quote[] = "a quote inside a cell, or text after a closing quote; quote the whole cell and double "
-                                "the quotes in it";
+    static const char quote[] =
+        "a quote inside a cell, or text after a closing quote; quote the whole cell and double "
+        "the quotes in it";
     static const struct {
         const char *text, *place, *what;
     } cases[] = {
@@ -111,7 +113,8 @@ static void bad_tables_are_reported_exactly(void **state)
         struct diag diag = DIAG_INIT;
         char message[512];
         snprintf(message, sizeof message, "%s: error: %s\n", cases[i].place, cases[i].what);
-        assert_int_equal(csv_load_text(&table, "f", cases[i].text, strlen(cases[i].text), &diag), STATUS_INPUT);
+        assert_int_equal(
+            csv_load_text(&table, "f", cases[i].text, strlen(cases[i].text), &diag), STATUS_INPUT);
         assert_null(table);
         assert_string_equal(diag.text, message);
     }

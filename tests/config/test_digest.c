@@ -24,16 +24,24 @@ struct outer {
 
 static const struct config_field inner_fields[] = {
     {.key = "count", .type = FIELD_INT, .offset = offsetof(struct inner, count), .help = "."}};
-static const struct config_table inner_table = {.what = "an inner", .fields = inner_fields, .n_fields = 1};
+static const struct config_table inner_table = {
+    .what = "an inner", .fields = inner_fields, .n_fields = 1};
 static const struct config_field outer_fields[] = {
     {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct outer, name)},
-    {.key = "time", .type = FIELD_NUMBER, .offset = offsetof(struct outer, time_s), .dimension = DIM_SECONDS},
+    {.key = "time",
+        .type = FIELD_NUMBER,
+        .offset = offsetof(struct outer, time_s),
+        .dimension = DIM_SECONDS},
     {.key = "flag", .type = FIELD_BOOL, .offset = offsetof(struct outer, flag)},
     {.key = "kind", .type = FIELD_ENUM, .offset = offsetof(struct outer, kind), .names = kinds},
     {.key = "bandwidth", .type = FIELD_SOURCED, .offset = offsetof(struct outer, bandwidth)},
-    {.key = "inner", .type = FIELD_SECTION, .offset = offsetof(struct outer, inner), .section = &inner_table},
+    {.key = "inner",
+        .type = FIELD_SECTION,
+        .offset = offsetof(struct outer, inner),
+        .section = &inner_table},
 };
-static const struct config_table outer_table = {.what = "an outer", .fields = outer_fields, .n_fields = 6};
+static const struct config_table outer_table = {
+    .what = "an outer", .fields = outer_fields, .n_fields = 6};
 
 static uint64_t digest(const struct outer *outer)
 {
@@ -45,7 +53,8 @@ static void every_value_counts(void **state)
 {
     (void)state;
     char name[] = "a", alike[] = "a";
-    const struct outer base = {name, 1.5, true, 1, {1e9, 1e7, QUANTITY_MEASURED, "a table", NULL}, {7}};
+    const struct outer base = {
+        name, 1.5, true, 1, {1e9, 1e7, QUANTITY_MEASURED, "a table", NULL}, {7}};
     struct outer same = base, changed[10];
     same.name = alike;
     assert_true(digest(&same) == digest(&base));
@@ -72,7 +81,8 @@ static void every_value_counts(void **state)
 static void values_count_alone(void **state)
 {
     (void)state;
-    struct outer base = {"a", 1.5, true, 1, {1e9, 1e7, QUANTITY_MEASURED, "a table", NULL}, {7}}, other = base;
+    struct outer base = {"a", 1.5, true, 1, {1e9, 1e7, QUANTITY_MEASURED, "a table", NULL}, {7}},
+                 other = base;
     uint64_t before = config_digest_values(DIGEST_INIT, &outer_table, &base);
     other.bandwidth = (struct quantity){1e9, 2e7, QUANTITY_ASSUMED, "another", NULL};
     assert_true(config_digest_values(DIGEST_INIT, &outer_table, &other) == before);
@@ -84,12 +94,13 @@ static void values_count_alone(void **state)
     const struct config_table shorter = {.what = "an outer", .fields = outer_fields, .n_fields = 5};
     assert_true(config_digest_values(DIGEST_INIT, &shorter, &base) != before);
     base.inner.count = 0; /* as the last field of the longer table means nothing */
-    assert_true(
-        config_digest_values(DIGEST_INIT, &shorter, &base) == config_digest_values(DIGEST_INIT, &outer_table, &base));
+    assert_true(config_digest_values(DIGEST_INIT, &shorter, &base) ==
+                config_digest_values(DIGEST_INIT, &outer_table, &base));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_value_counts), cmocka_unit_test(values_count_alone)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_value_counts), cmocka_unit_test(values_count_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,8 @@ static void keeps_kinds_texts_and_places(void **state)
                                    "gpus: [8, 64, null]\n"
                                    "none: ~\n"
                                    "h\xc3\xb6he: {a: \"null\"}\n");
-    struct config_node root = config_root(doc), train = config_find(root, "train"), gpus = config_find(root, "gpus");
+    struct config_node root = config_root(doc), train = config_find(root, "train"),
+                       gpus = config_find(root, "gpus");
     assert_int_equal(config_kind(root), CONFIG_MAPPING);
     assert_int_equal(config_count(root), 5);
     assert_place(root, 2, 1);
@@ -73,7 +74,8 @@ static void a_node_that_is_not_there(void **state)
     assert_int_equal(config_count(none), 0);
     assert_string_equal(config_text(none), "");
     assert_int_equal(config_kind(config_find(none, "c")), CONFIG_NONE);
-    assert_int_equal(config_kind(config_find(config_find(config_root(doc), "a"), "c")), CONFIG_NONE);
+    assert_int_equal(
+        config_kind(config_find(config_find(config_root(doc), "a"), "c")), CONFIG_NONE);
     config_free(doc);
     config_free(NULL);
 }
@@ -82,8 +84,9 @@ static void reads_json(void **state)
 {
     (void)state;
     /* Tabs between tokens, no space behind ':', escapes. */
-    struct config_doc *doc = parse("{\n\t\"model_type\":\"t5\",\n\t\"d_model\":1024,\"a\":[true,null,-1.5e3],\n"
-                                   "\t\"path\":\"x\\/y\\u00e9\\n\", \"empty\":{}, \"list\":[]}\n");
+    struct config_doc *doc =
+        parse("{\n\t\"model_type\":\"t5\",\n\t\"d_model\":1024,\"a\":[true,null,-1.5e3],\n"
+              "\t\"path\":\"x\\/y\\u00e9\\n\", \"empty\":{}, \"list\":[]}\n");
     struct config_node root = config_root(doc), list = config_find(root, "a");
     assert_string_equal(config_text(config_find(root, "model_type")), "t5");
     assert_place(config_find(root, "d_model"), 3, 12);
@@ -100,7 +103,8 @@ static void traps_of_yaml_1_1_are_texts(void **state)
 {
     (void)state;
     /* In YAML 1.1 these are booleans, null, octal, base 60 and a date. */
-    static const char *const words[] = {"yes", "NO", "on", "off", "Null", "NULL", "010", "1:30", "2024-01-01", ".inf"};
+    static const char *const words[] = {
+        "yes", "NO", "on", "off", "Null", "NULL", "010", "1:30", "2024-01-01", ".inf"};
     struct config_doc *doc = parse("[yes, NO, on, off, Null, NULL, 010, 1:30, 2024-01-01, .inf]");
     for (int i = 0; i < 10; i++) {
         assert_int_equal(config_kind(config_item(config_root(doc), i)), CONFIG_SCALAR);
@@ -130,7 +134,8 @@ static const struct {
     /* several documents */
     {"a: 1\n---\nb: 2\n", "f:2:1: error: a second document starts here; a file holds one\n"},
     {"a: 1\n...\n---\nb: 2\n", "f:3:1: error: a second document starts here; a file holds one\n"},
-    {"a: 1\n...\nb: 2\n", "f:3:1: error: text after the end of the document; check the indentation\n"},
+    {"a: 1\n...\nb: 2\n",
+        "f:3:1: error: text after the end of the document; check the indentation\n"},
     /* keys */
     {"a: 1\nb: 2\na: 3\n", "f:3:1: error: key 'a' stands twice; first at line 1\n"},
     {"a: 1\n\"a\": 2\n", "f:2:1: error: key 'a' stands twice; first at line 1\n"},
@@ -156,28 +161,37 @@ static const struct {
     {"a: |\n  x\n\ty\n", "f:3:1: error: tab used as indentation; use spaces\n"},
     {"\xc3\xb6: 1\n\tb: 2\n", "f:2:1: error: tab used as indentation; use spaces\n"},
     /* bytes */
-    {"a: 1\n\xc3\xb6\xc3\xb6: \xff\n", "f:2:5: error: the text is not valid UTF-8; save the file as UTF-8\n"},
+    {"a: 1\n\xc3\xb6\xc3\xb6: \xff\n",
+        "f:2:5: error: the text is not valid UTF-8; save the file as UTF-8\n"},
     {"a: \xc0\xaf\n", "f:1:4: error: the text is not valid UTF-8; save the file as UTF-8\n"},
     {"a: \xc3", "f:1:4: error: the text is not valid UTF-8; save the file as UTF-8\n"},
     {"a: \xed\xa0\x80\n", "f:1:4: error: the text is not valid UTF-8; save the file as UTF-8\n"},
     {"\xff\xfe", "f:1:1: error: the text is not valid UTF-8; save the file as UTF-8\n"},
     {"a: \x01\n", "f:1:4: error: control character in the text; only printable UTF-8 is allowed\n"},
     {"a: \"\\0\"\n", "f:1:4: error: NUL character in a text\n"},
-    {"a: \"\\ud83d\\ude00\"\n",
-        "f:1:7: error: this escape is no character (a pair of surrogates is not read); write the character itself\n"},
+    {"a: \"\\ud83d\\ude00\"\n", "f:1:7: error: this escape is no character (a pair of surrogates "
+                                "is not read); write the character itself\n"},
     /* syntax */
-    {"a: b: c\n", "f:1:5: error: ': ' is not allowed here; check the indentation, or put the text in quotes\n"},
-    {"a: 1\n b: 2\n", "f:2:3: error: ': ' is not allowed here; check the indentation, or put the text in quotes\n"},
-    {"a:\n    b: 1\n   c: 2\n", "f:3:4: error: a key was expected here; check the indentation and the quotes\n"},
+    {"a: b: c\n", "f:1:5: error: ': ' is not allowed here; check the indentation, or put the text "
+                  "in quotes\n"},
+    {"a: 1\n b: 2\n", "f:2:3: error: ': ' is not allowed here; check the indentation, or put the "
+                      "text in quotes\n"},
+    {"a:\n    b: 1\n   c: 2\n",
+        "f:3:4: error: a key was expected here; check the indentation and the quotes\n"},
     {"a: 'x'y\n", "f:1:7: error: a key was expected here; check the indentation and the quotes\n"},
     {"a: 1\nb\nc: 1\n", "f:2:1: error: no ':' after this key; check the indentation\n"},
     {"- a\nb: 1\n", "f:2:1: error: '- ' was expected here; check the indentation of the list\n"},
     {"a: - b\n", "f:1:4: error: a list item is not allowed here; start it on its own line\n"},
-    {"a: [1, 2\nb: 3\n", "f:1:4: error: the list that starts here is not closed; ',' or ']' was expected\n"},
-    {"{\"a\": {\"b\": 1\n", "f:1:7: error: the mapping that starts here is not closed; ',' or '}' was expected\n"},
-    {"a: 1\nb: 'x\nc: 2\n", "f:2:4: error: the text that starts here is not closed; a quote was expected\n"},
-    {"a: \"x\n---\n", "f:1:4: error: the text that starts here is not closed; a quote was expected\n"},
-    {"a: \"C:\\q\"\n", "f:1:7: error: unknown escape after '\\'; in single quotes '\\' stands for itself\n"},
+    {"a: [1, 2\nb: 3\n",
+        "f:1:4: error: the list that starts here is not closed; ',' or ']' was expected\n"},
+    {"{\"a\": {\"b\": 1\n",
+        "f:1:7: error: the mapping that starts here is not closed; ',' or '}' was expected\n"},
+    {"a: 1\nb: 'x\nc: 2\n",
+        "f:2:4: error: the text that starts here is not closed; a quote was expected\n"},
+    {"a: \"x\n---\n",
+        "f:1:4: error: the text that starts here is not closed; a quote was expected\n"},
+    {"a: \"C:\\q\"\n",
+        "f:1:7: error: unknown escape after '\\'; in single quotes '\\' stands for itself\n"},
     {"a: @x\n", "f:1:4: error: this character cannot start a value; put the text in quotes\n"},
     {"a: ]\n", "f:1:4: error: a value was expected here\n"},
     {"{a: 1} b\n", "f:1:8: error: text after the end of the document; check the indentation\n"},
@@ -203,8 +217,8 @@ static void bad_documents_are_reported_exactly(void **state)
 }
 
 /* A document of n times unit between head and tail. */
-static enum status parse_repeated(
-    const char *head, const char *unit, size_t n, const char *tail, struct config_doc **doc, struct diag *diag)
+static enum status parse_repeated(const char *head, const char *unit, size_t n, const char *tail,
+    struct config_doc **doc, struct diag *diag)
 {
     size_t length = strlen(head) + n * strlen(unit) + strlen(tail);
     char *text = xcalloc(1, length + 1), *end = stpcpy(text, head);
@@ -238,9 +252,11 @@ static void limits_hold(void **state)
     assert_int_equal(parse_repeated("[", "1,", CONFIG_MAX_NODES, "]", &doc, &diag), STATUS_INPUT);
     assert_string_equal(diag.text, "f:1:400000: error: more than 200000 values; split the file\n");
     /* Bytes. */
-    assert_int_equal(parse_repeated("a: 1\n#", "x", CONFIG_MAX_BYTES - 6, "", &doc, &diag), STATUS_OK);
+    assert_int_equal(
+        parse_repeated("a: 1\n#", "x", CONFIG_MAX_BYTES - 6, "", &doc, &diag), STATUS_OK);
     config_free(doc);
-    assert_int_equal(parse_repeated("a: 1\n#", "x", CONFIG_MAX_BYTES - 5, "", &doc, &diag), STATUS_INPUT);
+    assert_int_equal(
+        parse_repeated("a: 1\n#", "x", CONFIG_MAX_BYTES - 5, "", &doc, &diag), STATUS_INPUT);
     assert_string_equal(diag.text, "f: error: larger than 16 MiB\n");
     /* Keys: 128 bytes. */
     assert_int_equal(parse_repeated("", "k", 128, ": 1", &doc, &diag), STATUS_OK);
@@ -297,9 +313,10 @@ static void a_file_that_cannot_be_read_is_reported(void **state)
     assert_int_equal(config_load(&doc, "no/such.yaml", &diag), STATUS_INPUT);
     assert_null(doc);
     assert_int_equal(config_load(&doc, "/", &diag), STATUS_INPUT);
-    assert_string_equal(diag.text, "no/such.yaml:1:1: error: cannot open: No such file or directory; name a file that "
-                                   "exists and can be read\n"
-                                   "/:1:1: error: cannot read: Is a directory; name a file in it\n");
+    assert_string_equal(diag.text,
+        "no/such.yaml:1:1: error: cannot open: No such file or directory; name a file that "
+        "exists and can be read\n"
+        "/:1:1: error: cannot read: Is a directory; name a file in it\n");
 }
 
 int main(void)

@@ -34,23 +34,38 @@ static const struct config_field link_fields[] = {{.key = "speed",
     .min = 1e8,
     .max = 1e15,
     .required = true}};
-static const struct config_table link_table = {.what = "a link", .fields = link_fields, .n_fields = 1};
+static const struct config_table link_table = {
+    .what = "a link", .fields = link_fields, .n_fields = 1};
 static const char *const shapes[] = {"flat", "round", NULL};
 static const struct config_field card_fields[] = {
     {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct card, name), .required = true},
     {.key = "image", .type = FIELD_PATH, .offset = offsetof(struct card, image)},
-    {.key = "memory", .type = FIELD_SOURCED, .offset = offsetof(struct card, memory), .dimension = DIM_BYTES},
+    {.key = "memory",
+        .type = FIELD_SOURCED,
+        .offset = offsetof(struct card, memory),
+        .dimension = DIM_BYTES},
     {.key = "seed", .type = FIELD_INT, .offset = offsetof(struct card, seed), .max = 100},
     {.key = "shape", .type = FIELD_ENUM, .offset = offsetof(struct card, shape), .names = shapes},
-    {.key = "link", .type = FIELD_SECTION, .offset = offsetof(struct card, link), .section = &link_table},
+    {.key = "link",
+        .type = FIELD_SECTION,
+        .offset = offsetof(struct card, link),
+        .section = &link_table},
 };
-static const struct config_table card_table = {.what = "a card", .fields = card_fields, .n_fields = 6};
-static const struct config_field rack_fields[] = {
-    {.key = "slots", .type = FIELD_SOURCED, .offset = offsetof(struct rack, slots), .required = true}};
-static const struct config_table rack_table = {.what = "a rack", .fields = rack_fields, .n_fields = 1};
+static const struct config_table card_table = {
+    .what = "a card", .fields = card_fields, .n_fields = 6};
+static const struct config_field rack_fields[] = {{.key = "slots",
+    .type = FIELD_SOURCED,
+    .offset = offsetof(struct rack, slots),
+    .required = true}};
+static const struct config_table rack_table = {
+    .what = "a rack", .fields = rack_fields, .n_fields = 1};
 static const struct config_field job_fields[] = {
     {.key = "cards", .type = FIELD_INT, .offset = offsetof(struct job, cards), .help = "how many"},
-    {.key = "", .type = FIELD_OVERRIDES, .offset = offsetof(struct job, rack), .help = "of it", .section = &rack_table},
+    {.key = "",
+        .type = FIELD_OVERRIDES,
+        .offset = offsetof(struct job, rack),
+        .help = "of it",
+        .section = &rack_table},
     {.key = "card",
         .type = FIELD_OVERRIDES,
         .offset = offsetof(struct job, card),
@@ -84,7 +99,8 @@ static void read_text(struct given *given, const char *text)
 {
     struct config_doc *doc = NULL;
     assert_int_equal(config_parse(&doc, "x.yaml", text, strlen(text), &given->diag), STATUS_OK);
-    config_read(config_root(doc), &job_table, &given->job, &given->arena, &given->origins, &given->diag);
+    config_read(
+        config_root(doc), &job_table, &given->job, &given->arena, &given->origins, &given->diag);
     config_free(doc);
 }
 
@@ -93,8 +109,8 @@ static void assign(struct given *given, const char *path, const char *text)
     struct config_doc *doc = NULL;
     assert_int_equal(config_parse(&doc, "--set x", text, strlen(text), &given->diag), STATUS_OK);
     config_set_origin(doc, ORIGIN_COMMAND_LINE);
-    config_assign(path, (struct source_pos){.file = "--set x"}, config_root(doc), &job_table, &given->job,
-        &given->arena, &given->origins, &given->diag);
+    config_assign(path, (struct source_pos){.file = "--set x"}, config_root(doc), &job_table,
+        &given->job, &given->arena, &given->origins, &given->diag);
     config_free(doc);
 }
 
@@ -125,7 +141,8 @@ static void nothing_is_required_and_what_is_not_given_stays(void **state)
     struct given given = nothing();
     read_text(&given, "cards: 2\ncard: {shape: round}\n");
     assert_string_equal(given.diag.text, "");
-    struct card card = {.name = "A", .memory = {1e9, 0, QUANTITY_DATASHEET, "d", NULL}, .seed = 7, .shape = 0};
+    struct card card = {
+        .name = "A", .memory = {1e9, 0, QUANTITY_DATASHEET, "d", NULL}, .seed = 7, .shape = 0};
     struct rack rack = {.slots = {8, 0, QUANTITY_DATASHEET, "d", NULL}};
     config_take_given(&card, &given.job.card, &card_table);
     config_take_given(&rack, &given.job.rack, &rack_table);
@@ -148,17 +165,21 @@ static void json_has_what_is_given(void **state)
     } cases[] = {
         {"cards", "3", "{\n  \"cards\": {\"value\": 3, \"origin\": \"--set x:1:1\"}\n}\n"},
         {"slots", "4",
-            "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"slots\": {\"value\": 4, \"kind\": "
+            "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"slots\": {\"value\": 4, "
+            "\"kind\": "
             "\"assumed\", "
             "\"source\": \"--set x\", \"std_error\": 0, \"origin\": \"--set x:1:1\"}\n}\n"},
         {"card.link.speed", "1 GB/s",
-            "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"card\": {\n    \"link\": {\n      "
+            "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"card\": {\n    "
+            "\"link\": {\n      "
             "\"speed\": "
-            "{\"value\": 1000000000, \"unit\": \"B/s\", \"kind\": \"assumed\", \"source\": \"--set x\", \"std_error\": "
+            "{\"value\": 1000000000, \"unit\": \"B/s\", \"kind\": \"assumed\", \"source\": \"--set "
+            "x\", \"std_error\": "
             "0, "
             "\"origin\": \"--set x:1:1\"}\n    }\n  }\n}\n"},
         {"card.seed", "0",
-            "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"card\": {\n    \"seed\": {\"value\": 0, "
+            "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"card\": {\n    "
+            "\"seed\": {\"value\": 0, "
             "\"origin\": \"--set x:1:1\"}\n  }\n}\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -184,7 +205,8 @@ static void mistakes_are_reported(void **state)
     } cases[] = {
         {"card.link.speed", "1 GB", "--set x:1:1: error: '1 GB' is not a bandwidth"},
         {"card.link.speed", "8", "--set x:1:1: error: '8' has no unit; a bandwidth needs one"},
-        {"card.link.speed", "8 b/s", "--set x:1:1: error: '8 b/s' is too small; the least allowed is 100 MB/s"},
+        {"card.link.speed", "8 b/s",
+            "--set x:1:1: error: '8 b/s' is too small; the least allowed is 100 MB/s"},
         {"card.link.sped", "1 GB/s", "unknown key 'sped' in a link; did you mean 'speed'?"},
         {"speed", "1 GB/s", "unknown key 'speed' in a job; did you mean 'card.link.speed'?"},
         {"slts", "4", "unknown key 'slts' in a job; did you mean 'slots'?"},
@@ -216,7 +238,8 @@ static void the_reference_names_them(void **state)
     FILE *out = open_memstream(&text, &n);
     config_print_reference(out, &job_table, &given.job);
     fclose(out);
-    assert_string_equal(text, "cards: 0\n    how many\nKEY: -\n    of it\ncard.KEY: -\n    of each\n");
+    assert_string_equal(
+        text, "cards: 0\n    how many\nKEY: -\n    of it\ncard.KEY: -\n    of each\n");
     free(text);
     end(&given);
 }

@@ -25,11 +25,18 @@ static const struct config_field inner_fields[] = {
         .help = "between steps",
         .dimension = DIM_SECONDS,
         .max = 10},
-    {.key = "kind", .type = FIELD_ENUM, .offset = offsetof(struct job, kind), .help = "of sharing", .names = kinds},
+    {.key = "kind",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct job, kind),
+        .help = "of sharing",
+        .names = kinds},
 };
 static const struct config_table inner = {.what = "'inner'", .fields = inner_fields, .n_fields = 2};
 static const struct config_field fields[] = {
-    {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct job, name), .help = "of the job"},
+    {.key = "name",
+        .type = FIELD_STRING,
+        .offset = offsetof(struct job, name),
+        .help = "of the job"},
     {.key = "batch",
         .alias = "batch_size",
         .type = FIELD_INT,
@@ -55,12 +62,14 @@ static char *reference(struct job defaults)
 static void lists_paths_defaults_and_what_is_allowed(void **state)
 {
     (void)state;
-    char *text = reference((struct job){.name = "x", .batch = 8, .pause_s = 5e-3, .kind = 1, .quick = true});
-    assert_string_equal(text, "name: x\n    of the job\n"
-                              "batch: 8\n    sequences (whole number, 1 to 64); also called batch_size\n"
-                              "inner.pause: 5 ms\n    between steps (0 s to 10 s)\n"
-                              "inner.kind: fsdp\n    of sharing (ddp, fsdp)\n"
-                              "quick: true\n    no pause\n");
+    char *text =
+        reference((struct job){.name = "x", .batch = 8, .pause_s = 5e-3, .kind = 1, .quick = true});
+    assert_string_equal(text,
+        "name: x\n    of the job\n"
+        "batch: 8\n    sequences (whole number, 1 to 64); also called batch_size\n"
+        "inner.pause: 5 ms\n    between steps (0 s to 10 s)\n"
+        "inner.kind: fsdp\n    of sharing (ddp, fsdp)\n"
+        "quick: true\n    no pause\n");
     free(text);
 }
 

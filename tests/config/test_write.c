@@ -16,12 +16,13 @@ static char *written(const struct sample *sample, const struct config_origins *o
     return text;
 }
 
-static const char input[] = "name: \"t5 \\\"11b\\\"\"\n"
-                            "cluster: a100.yaml\n"
-                            "latency: 9.5 us\n"
-                            "bandwidth: {value: 2 TB/s, kind: fitted, source: own fit, std_error: 30 GB/s}\n"
-                            "train: {micro_batch: 16, strategy: fsdp}\n"
-                            "sweep: {gpus: [8, 010, 1.5e3, true, ~, '8', x y], empty: {}}\n";
+static const char input[] =
+    "name: \"t5 \\\"11b\\\"\"\n"
+    "cluster: a100.yaml\n"
+    "latency: 9.5 us\n"
+    "bandwidth: {value: 2 TB/s, kind: fitted, source: own fit, std_error: 30 GB/s}\n"
+    "train: {micro_batch: 16, strategy: fsdp}\n"
+    "sweep: {gpus: [8, 010, 1.5e3, true, ~, '8', x y], empty: {}}\n";
 
 static void writes_values_with_origins(void **state)
 {
@@ -32,9 +33,10 @@ static void writes_values_with_origins(void **state)
     struct diag diag = DIAG_INIT;
     struct sample sample = {.gpus = 8, .scale = 0.1};
     assert_int_equal(config_parse(&doc, "s/x.yaml", input, strlen(input), &diag), STATUS_OK);
-    assert_int_equal(config_read(config_root(doc), &sample_table, &sample, &arena, &origins, &diag), STATUS_OK);
-    vec_push(&origins.list,
-        (struct config_origin){"train.micro_batch", {"--set", 0, 0}, ORIGIN_COMMAND_LINE}); /* later: wins */
+    assert_int_equal(
+        config_read(config_root(doc), &sample_table, &sample, &arena, &origins, &diag), STATUS_OK);
+    vec_push(&origins.list, (struct config_origin){"train.micro_batch", {"--set", 0, 0},
+                                ORIGIN_COMMAND_LINE}); /* later: wins */
     char *text = written(&sample, &origins);
     /* 010 is not a number of JSON; 0.1 is the shortest text that reads back as the same double. */
     assert_string_equal(text,
@@ -45,7 +47,8 @@ static void writes_values_with_origins(void **state)
         "  \"latency\": {\"value\": 9.5e-06, \"unit\": \"s\", \"origin\": \"s/x.yaml:3:10\"},\n"
         "  \"scale\": {\"value\": 0.1, \"origin\": \"default\"},\n"
         "  \"noise\": {\"value\": false, \"origin\": \"default\"},\n"
-        "  \"bandwidth\": {\"value\": 2000000000000, \"unit\": \"B/s\", \"kind\": \"fitted\", \"source\": \"own fit\", "
+        "  \"bandwidth\": {\"value\": 2000000000000, \"unit\": \"B/s\", \"kind\": \"fitted\", "
+        "\"source\": \"own fit\", "
         "\"std_error\": 30000000000, \"origin\": \"s/x.yaml:4:12\"},\n"
         "  \"count\": {\"value\": null, \"origin\": \"default\"},\n"
         "  \"train\": {\n"
@@ -53,7 +56,8 @@ static void writes_values_with_origins(void **state)
         "    \"dropout\": {\"value\": 0, \"origin\": \"default\"},\n"
         "    \"strategy\": {\"value\": \"fsdp\", \"origin\": \"s/x.yaml:5:36\"}\n"
         "  },\n"
-        "  \"sweep\": {\"value\": {\"gpus\": [8, \"010\", 1.5e3, true, null, \"8\", \"x y\"], \"empty\": {}}, "
+        "  \"sweep\": {\"value\": {\"gpus\": [8, \"010\", 1.5e3, true, null, \"8\", \"x y\"], "
+        "\"empty\": {}}, "
         "\"origin\": \"s/x.yaml:6:8\"}\n"
         "}\n");
     free(text);
@@ -68,7 +72,8 @@ static void writes_a_struct_of_defaults(void **state)
     struct sample sample = {.scale = HUGE_VAL};
     char *text = written(&sample, NULL);
     assert_non_null(strstr(text, "\"name\": {\"value\": null, \"origin\": \"default\"}"));
-    assert_non_null(strstr(text, "\"scale\": {\"value\": null, \"origin\": \"default\"}")); /* JSON has no infinity */
+    assert_non_null(strstr(
+        text, "\"scale\": {\"value\": null, \"origin\": \"default\"}")); /* JSON has no infinity */
     assert_non_null(strstr(text, "\"sweep\": {\"value\": null, \"origin\": \"default\"}"));
     free(text);
 }
@@ -93,9 +98,11 @@ static void strings_are_escaped(void **state)
         {"plain", "\"plain\""},
         {"a\"b\\c/d", "\"a\\\"b\\\\c/d\""},
         {"a\nb\tc\x01\x1f\x7f", "\"a\\nb\\tc\\u0001\\u001f\\u007f\""},
-        {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""}, /* é, €, an emoji */
+        {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+            "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""}, /* é, €, an emoji */
         {"\xc2\x85\xe2\x80\xa8\xe2\x80\xa9\xef\xbb\xbf", "\"\\u0085\\u2028\\u2029\\ufeff\""},
-        /* not UTF-8: a stray byte, a cut character, an overlong '/', a surrogate, a value above U+10FFFF */
+        /* not UTF-8: a stray byte, a cut character, an overlong '/', a surrogate, a value above
+         * U+10FFFF */
         {"\xff", "\"\\ufffd\""},
         {"\xe2\x82", "\"\\ufffd\\ufffd\""},
         {"\xc0\xaf", "\"\\ufffd\\ufffd\""},

@@ -1,5 +1,5 @@
-/* Loops over jobs on threads: the same results and messages, in the order of the jobs; the order of beginning; shards.
- * Ranks of MPI are tested by tests/fault/shards*.sh. */
+/* Loops over jobs on threads: the same results and messages, in the order of the jobs; the order of
+ * beginning; shards. Ranks of MPI are tested by tests/fault/shards*.sh. */
 #include "base/threads.h"
 #include "base/vec.h"
 #include "crew/crew.h"
@@ -44,7 +44,8 @@ static enum status run(struct work *work, int threads, const bool *known, struct
         cost[i] = i;
     int *order = crew_order(cost, N);
     threads_limit(threads);
-    const struct crew_loop loop = {.n = N, .order = order, .known = known, .self = work, .job = make, .ended = ended};
+    const struct crew_loop loop = {
+        .n = N, .order = order, .known = known, .self = work, .job = make, .ended = ended};
     enum status status = crew_run(&loop, diag);
     free(order);
     return status;

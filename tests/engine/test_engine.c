@@ -190,7 +190,8 @@ static void walk(void *self, const struct event *event)
     }
 }
 
-/* Of one walker, and of several at a time that come before each other: the same events, and the same digest. */
+/* Of one walker, and of several at a time that come before each other: the same events, and the
+ * same digest. */
 static void a_handler_that_goes_on_is_an_event(void **state)
 {
     (void)state;
@@ -200,8 +201,10 @@ static void a_handler_that_goes_on_is_an_event(void **state)
         for (int at_once = 0; at_once < 2; at_once++) {
             struct engine engine;
             engine_init(&engine);
-            runs[at_once] = (struct walker){
-                .engine = &engine, .draws = rng_stream(3, 3, walkers), .at_once = at_once == 1, .left = 4000};
+            runs[at_once] = (struct walker){.engine = &engine,
+                .draws = rng_stream(3, 3, walkers),
+                .at_once = at_once == 1,
+                .left = 4000};
             runs[at_once].kind = engine_register(&engine, walk, &runs[at_once]);
             for (uint32_t w = 0; w < walkers; w++)
                 engine_at(&engine, w % 3, runs[at_once].kind, w, 0);
@@ -212,7 +215,8 @@ static void a_handler_that_goes_on_is_an_event(void **state)
         }
         assert_true(digests[0] == digests[1] && events[0] == events[1]);
         assert_int_equal(runs[0].n, runs[1].n);
-        assert_memory_equal(runs[0].times, runs[1].times, sizeof *runs[0].times * (size_t)runs[0].n);
+        assert_memory_equal(
+            runs[0].times, runs[1].times, sizeof *runs[0].times * (size_t)runs[0].n);
         assert_int_equal(runs[0].gone_on, 0);
         assert_true(runs[1].gone_on > (walkers == 1 ? 3990 : 100));
     }

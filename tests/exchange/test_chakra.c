@@ -1,5 +1,5 @@
-/* Chakra traces: what is written of a plan is the plan; traces of ASTRA-sim's form take the time of the closed form.
- */
+/* Chakra traces: what is written of a plan is the plan; traces of ASTRA-sim's form take the time of
+ * the closed form. */
 #include "exchange/replay.h"
 #include "scenario/scenario.h"
 
@@ -21,16 +21,16 @@ static double isolated_s(enum coll_kind kind, double bytes, int ranks, const str
 
 static const double ps = 2e-12; /* times are picoseconds; latency and bytes are rounded each */
 
-/* ASTRA-sim's microbenchmarks: one collective. comm_size is what a rank puts in, so an all_gather of it moves as many
- * bytes as ranks more. */
+/* ASTRA-sim's microbenchmarks: one collective. comm_size is what a rank puts in, so an all_gather
+ * of it moves as many bytes as ranks more. */
 static void a_collective_takes_its_isolated_time(void **state)
 {
     (void)state;
     static const struct {
         unsigned type;
         enum coll_kind kind;
-    } kinds[] = {{ALL_REDUCE, COLL_ALL_REDUCE}, {ALL_GATHER, COLL_ALL_GATHER}, {REDUCE_SCATTER, COLL_REDUCE_SCATTER},
-        {ALL_TO_ALL, COLL_ALL_TO_ALL}};
+    } kinds[] = {{ALL_REDUCE, COLL_ALL_REDUCE}, {ALL_GATHER, COLL_ALL_GATHER},
+        {REDUCE_SCATTER, COLL_REDUCE_SCATTER}, {ALL_TO_ALL, COLL_ALL_TO_ALL}};
     struct arena arena = ARENA_INIT;
     struct hw hw = load("h100-8x400g", &arena);
     for (int ranks = 8; ranks <= 16; ranks += 8)
@@ -53,8 +53,8 @@ static void a_collective_takes_its_isolated_time(void **state)
     arena_release(&arena);
 }
 
-/* As a DLRM has it: 100 us of compute; then an all_to_all beside 50 us, what follows waits for both: 30 us. On one rank
- * the first part takes 20 us longer, for which all others wait. */
+/* As a DLRM has it: 100 us of compute; then an all_to_all beside 50 us, what follows waits for
+ * both: 30 us. On one rank the first part takes 20 us longer, for which all others wait. */
 static void compute_and_collectives_overlap(void **state)
 {
     (void)state;
@@ -83,8 +83,9 @@ static void compute_and_collectives_overlap(void **state)
     arena_release(&arena);
 }
 
-/* Two stages: what the first sends, the second waits for. And two groups, whose all_reduces come one after the other on
- * each rank by their dependencies, the one of four ranks twice at the same time. */
+/* Two stages: what the first sends, the second waits for. And two groups, whose all_reduces come
+ * one after the other on each rank by their dependencies, the one of four ranks twice at the same
+ * time. */
 static void messages_and_groups(void **state)
 {
     (void)state;
@@ -120,15 +121,16 @@ static void messages_and_groups(void **state)
     fclose(groups);
     replay = run(folder, &hw, false, &arena);
     assert_near(replay.exec.step_time_s,
-        isolated_s(COLL_ALL_REDUCE, 1 << 24, 4, &hw) + isolated_s(COLL_ALL_REDUCE, 1 << 20, 8, &hw), ps);
+        isolated_s(COLL_ALL_REDUCE, 1 << 24, 4, &hw) + isolated_s(COLL_ALL_REDUCE, 1 << 20, 8, &hw),
+        ps);
     assert_int_equal(replay.n_comm, 2);
     assert_int_equal(replay.comm[0].count, 2);
     remove_folder(folder, 8, &arena);
     arena_release(&arena);
 }
 
-/* By roofline a node takes what a kernel of its FLOP and bytes does on the GPU: with few bytes a square GEMM of the
- * same FLOP, m = n = k = 4096; with few FLOP a stream of bytes. */
+/* By roofline a node takes what a kernel of its FLOP and bytes does on the GPU: with few bytes a
+ * square GEMM of the same FLOP, m = n = k = 4096; with few FLOP a stream of bytes. */
 static void roofline_is_the_kernel_model(void **state)
 {
     (void)state;
@@ -150,9 +152,11 @@ static void roofline_is_the_kernel_model(void **state)
     put_attribute(&b, "tensor_size", UINT64, 1 << 30);
     put_delimited(out, &b);
     fclose(out);
-    double gemm_s = kernel_duration_s(&gemm, &hw.gpu, all), stream_s = kernel_duration_s(&stream, &hw.gpu, all);
+    double gemm_s = kernel_duration_s(&gemm, &hw.gpu, all),
+           stream_s = kernel_duration_s(&stream, &hw.gpu, all);
     assert_near(run(folder, &hw, true, &arena).exec.step_time_s, gemm_s + stream_s, ps);
-    assert_near(run(folder, &hw, false, &arena).exec.step_time_s, 7e-6 + stream_s, ps); /* the second states no time */
+    assert_near(run(folder, &hw, false, &arena).exec.step_time_s, 7e-6 + stream_s,
+        ps); /* the second states no time */
     remove_folder(folder, 1, &arena);
     arena_release(&arena);
 }
@@ -174,7 +178,8 @@ static struct totals of_plan(const struct plan *plan)
             const struct kernel_work *work = &plan->kernels.at[op->index];
             sum.flop += work->flop;
             sum.bytes += work->read_bytes + work->write_bytes;
-            sum.math_flop += work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION ? work->flop : 0;
+            sum.math_flop +=
+                work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION ? work->flop : 0;
         } else if (op->kind == OP_COLLECTIVE) {
             const struct plan_collective *collective = &plan->collectives.at[op->index];
             sum.gathered += collective->kind == COLL_ALL_GATHER ? collective->bytes : 0;
@@ -199,17 +204,18 @@ static struct totals of_trace(const struct chakra_trace *trace, int ranks)
     return sum;
 }
 
-/* T5-11B on 8 GPUs: FLOP and bytes of every rank's trace are the plan's, and those of GEMMs the hardware FLOP that `run
- * --plan` prints. Replayed, the traces take about the
- * step: the host, waits for the step before and fractions of microseconds are not in them. */
+/* T5-11B on 8 GPUs: FLOP and bytes of every rank's trace are the plan's, and those of GEMMs the
+ * hardware FLOP that `run --plan` prints. Replayed, the traces take about the step: the host, waits
+ * for the step before and fractions of microseconds are not in them. */
 static void traces_of_t5_are_its_plan(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     static struct diag diag;
-    static const struct scenario_override overrides[] = {{"cluster.gpus", "8"}, {"train.micro_batch", "8"},
-        {"train.precision", "bf16_mixed"}, {"cluster.nccl_protocols", "all"},
-        {"cluster.nccl_ring_post_latency", "46.33 us"}, {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
+    static const struct scenario_override overrides[] = {{"cluster.gpus", "8"},
+        {"train.micro_batch", "8"}, {"train.precision", "bf16_mixed"},
+        {"cluster.nccl_protocols", "all"}, {"cluster.nccl_ring_post_latency", "46.33 us"},
+        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
         {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"}};
     struct scenario_set set;
     struct plan plan;
@@ -223,15 +229,19 @@ static void traces_of_t5_are_its_plan(void **state)
     struct totals want = of_plan(&plan);
     for (int r = 0; r < 8; r++) {
         struct chakra_trace trace;
-        assert_int_equal(chakra_read(&trace, arena_printf(&arena, "%s/w.%d.et", folder, r), &arena, &diag), STATUS_OK);
+        assert_int_equal(
+            chakra_read(&trace, arena_printf(&arena, "%s/w.%d.et", folder, r), &arena, &diag),
+            STATUS_OK);
         struct totals got = of_trace(&trace, 8);
-        assert_true(got.nodes == want.nodes && got.gathered == want.gathered && got.scattered == want.scattered);
+        assert_true(got.nodes == want.nodes && got.gathered == want.gathered &&
+                    got.scattered == want.scattered);
         assert_near(got.flop, want.flop, want.nodes / 2); /* each is rounded to a whole number */
         assert_near(got.bytes, want.bytes, want.nodes / 2);
         chakra_free(&trace);
     }
     assert_true(want.gathered > 0 && want.math_flop < want.flop);
-    assert_near(want.math_flop, plan_hardware_flop(&plan, ATTENTION_FLOP_CAUSAL), 1e-9 * want.math_flop);
+    assert_near(
+        want.math_flop, plan_hardware_flop(&plan, ATTENTION_FLOP_CAUSAL), 1e-9 * want.math_flop);
     assert_int_equal(scenario_simulate(&result, &set.points[0], &arena, &diag), STATUS_OK);
     struct replay replay = run(folder, &set.points[0].hw, false, &arena);
     assert_near(replay.exec.step_time_s, result.exec.step_time_s, 0.05 * result.exec.step_time_s);
@@ -241,8 +251,8 @@ static void traces_of_t5_are_its_plan(void **state)
     arena_release(&arena);
 }
 
-/* chakra_trace_linker leaves nodes of the GPU without successors: two GEMMs and the all_reduce that should follow them
- * all begin at once, which is said; with the last one's dependency it is not. */
+/* chakra_trace_linker leaves nodes of the GPU without successors: two GEMMs and the all_reduce that
+ * should follow them all begin at once, which is said; with the last one's dependency it is not. */
 static void order_that_is_lost_is_said(void **state)
 {
     (void)state;
@@ -260,9 +270,13 @@ static void order_that_is_lost_is_said(void **state)
             fclose(out);
         }
         assert_int_equal(
-            replay_run(&replay, &(struct replay_options){.folder = folder}, &hw, &arena, &diag), STATUS_OK);
-        assert_int_equal(strstr(diag.text, "no node waits for a node of the GPU") != NULL, !ordered);
-        assert_int_equal(replay.exec.breakdown.exposed_comm_s + replay.exec.breakdown.other_idle_s > 1e-4, ordered);
+            replay_run(&replay, &(struct replay_options){.folder = folder}, &hw, &arena, &diag),
+            STATUS_OK);
+        assert_int_equal(
+            strstr(diag.text, "no node waits for a node of the GPU") != NULL, !ordered);
+        assert_int_equal(
+            replay.exec.breakdown.exposed_comm_s + replay.exec.breakdown.other_idle_s > 1e-4,
+            ordered);
         remove_folder(folder, 2, &arena);
     }
     arena_release(&arena);

@@ -6,11 +6,14 @@
 
 #include "traces.h"
 
-static void expect_refusal(const char *folder, const struct hw *hw, const char *words, struct arena *arena)
+static void expect_refusal(
+    const char *folder, const struct hw *hw, const char *words, struct arena *arena)
 {
     struct replay replay;
     struct diag diag = DIAG_INIT;
-    assert_int_equal(replay_run(&replay, &(struct replay_options){.folder = folder}, hw, arena, &diag), STATUS_INPUT);
+    assert_int_equal(
+        replay_run(&replay, &(struct replay_options){.folder = folder}, hw, arena, &diag),
+        STATUS_INPUT);
     if (!strstr(diag.text, words))
         fail_msg("'%s' is not in: %s", words, diag.text);
 }
@@ -70,11 +73,14 @@ static void what_does_not_fit_is_refused(void **state)
     static const struct {
         void (*fill)(FILE *out, int rank);
         const char *words;
-    } cases[] = {{unknown_dep, "w.1.et: error: node 1 (a node): it depends on a node that is not in the file"},
+    } cases[] = {
+        {unknown_dep,
+            "w.1.et: error: node 1 (a node): it depends on a node that is not in the file"},
         {circle, "it depends on itself"}, {twice, "another node has this id"},
         {alone, "the ranks' traces do not fit together"}, {no_group, "there is no group '7'"},
         {to_itself, "are not this rank and another one"}, {gather, "comm_type is a GATHER"},
-        {no_message, "w.0.et: error: at byte 8, node 0: the message is no node"}, {cut, "the file is cut"}};
+        {no_message, "w.0.et: error: at byte 8, node 0: the message is no node"},
+        {cut, "the file is cut"}};
     struct arena arena = ARENA_INIT;
     struct hw hw = load("h100-8x400g", &arena);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,7 +1,7 @@
-/* The settings that 270 files of four projects have most often (40 Megatron-LM scripts' arguments, 40 keys of
- * DeepSpeed, 27 of torchtitan, 20 of accelerate; counted on 2026-11-23 where flopcast did not understand them): each is
- * understood, left aside with a word why, or refused with one; none is passed over. Refused are values that few files
- * have, of what is not simulated. Two of
+/* The settings that 270 files of four projects have most often (40 Megatron-LM scripts' arguments,
+ * 40 keys of DeepSpeed, 27 of torchtitan, 20 of accelerate; counted on 2026-11-23 where flopcast
+ * did not understand them): each is understood, left aside with a word why, or refused with one;
+ * none is passed over. Refused are values that few files have, of what is not simulated. Two of
  * accelerate's, invalid_key and another_invalid_key, stand in no list: no program reads them. */
 #include "exchange/configuration.h"
 
@@ -15,14 +15,16 @@
 #include <unistd.h>
 
 enum fate { TAKEN, ASIDE, OPEN, REFUSED, OTHER_JOB };
-static const enum configuration_fate fates[] = {FATE_TAKEN, FATE_ASIDE, FATE_OPEN, FATE_NOT_UNDERSTOOD};
+static const enum configuration_fate fates[] = {
+    FATE_TAKEN, FATE_ASIDE, FATE_OPEN, FATE_NOT_UNDERSTOOD};
 
 struct expected {
     const char *text, *name; /* a file, and the setting in it */
     enum fate fate;
 };
 
-static void check(enum configuration_format format, const struct expected *expected, const char *model)
+static void check(
+    enum configuration_format format, const struct expected *expected, const char *model)
 {
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
@@ -31,7 +33,8 @@ static void check(enum configuration_format format, const struct expected *expec
     char path[] = "/tmp/flopcast-keys-XXXXXX";
     int file = mkstemp(path);
     assert_true(file >= 0);
-    assert_int_equal(write(file, expected->text, strlen(expected->text)), (ssize_t)strlen(expected->text));
+    assert_int_equal(
+        write(file, expected->text, strlen(expected->text)), (ssize_t)strlen(expected->text));
     close(file);
     enum status status = configuration_read(&config, path, format, &diag);
     unlink(path);
@@ -44,26 +47,29 @@ static void check(enum configuration_format format, const struct expected *expec
         if (strcmp(config.settings.at[i].name, expected->name) == 0)
             found = &config.settings.at[i];
     if (status == STATUS_OK && (!found || found->fate != fates[expected->fate]))
-        fail_msg("%s: fate of %s is %d, not %d (%s)", expected->text, expected->name, found ? (int)found->fate : -1,
-            (int)fates[expected->fate], found && found->words ? found->words : "");
+        fail_msg("%s: fate of %s is %d, not %d (%s)", expected->text, expected->name,
+            found ? (int)found->fate : -1, (int)fates[expected->fate],
+            found && found->words ? found->words : "");
     if (found && !found->words) /* a word why */
         fail_msg("%s: nothing is said of %s", expected->text, expected->name);
     configuration_free(&config);
     arena_release(&arena);
 }
-#define CHECK_ALL(format, list, model)                                                                                 \
-    for (size_t i = 0; i < sizeof(list) / sizeof *(list); i++)                                                         \
+#define CHECK_ALL(format, list, model)                                                             \
+    for (size_t i = 0; i < sizeof(list) / sizeof *(list); i++)                                     \
     check(format, &(list)[i], model)
 
 static void megatron(void **state)
 {
     (void)state;
 #define GPT "p --num-layers 4 --hidden-size 512 --num-attention-heads 8 --vocab-size 1000 --bf16 "
-#define LLAMA GPT "--swiglu --position-embedding-type rope --normalization RMSNorm --disable-bias-linear "
+#define LLAMA                                                                                      \
+    GPT "--swiglu --position-embedding-type rope --normalization RMSNorm --disable-bias-linear "
 #define MOE LLAMA "--num-experts 8 "
 #define FSDP GPT "--use-megatron-fsdp "
     static const struct expected list[] = {
-        {GPT "--no-masked-softmax-fusion --attention-backend unfused", "--no-masked-softmax-fusion", TAKEN},
+        {GPT "--no-masked-softmax-fusion --attention-backend unfused", "--no-masked-softmax-fusion",
+            TAKEN},
         {LLAMA "--no-masked-softmax-fusion", "--no-masked-softmax-fusion", ASIDE},
         {GPT "--pretrained-checkpoint a/b", "--pretrained-checkpoint", ASIDE},
         {GPT "--attention-softmax-in-fp32", "--attention-softmax-in-fp32", ASIDE},
@@ -117,14 +123,17 @@ static void megatron_model(void **state)
         {MOE "--moe-layer-freq '([1]+[0]*2+[1])'", "--moe-layer-freq", OTHER_JOB},
         {MOE "--moe-layer-freq [0]*3+[1]*58", "--moe-layer-freq", OTHER_JOB}, /* 61, of 4 */
         {MOE "--moe-layer-freq '((((((((([1]'", "--moe-layer-freq", OTHER_JOB},
-        {MOE "--moe-shared-expert-intermediate-size 512", "--moe-shared-expert-intermediate-size", TAKEN},
+        {MOE "--moe-shared-expert-intermediate-size 512", "--moe-shared-expert-intermediate-size",
+            TAKEN},
         {MOE "--moe-router-pre-softmax", "--moe-router-pre-softmax", TAKEN},
-        {MOE "--moe-router-padding-for-quantization", "--moe-router-padding-for-quantization", TAKEN},
+        {MOE "--moe-router-padding-for-quantization", "--moe-router-padding-for-quantization",
+            TAKEN},
         {MOE "--moe-router-padding-for-fp8", "--moe-router-padding-for-fp8", TAKEN},
         {GPT "--num-experts 8", "--num-experts", OTHER_JOB},
         {LLAMA "--multi-latent-attention --kv-lora-rank 64", "--kv-lora-rank", TAKEN},
         {LLAMA "--mtp-num-layers 1", "--mtp-num-layers", TAKEN},
-        {LLAMA "--mtp-num-layers 1 --mtp-loss-scaling-factor 0.1", "--mtp-loss-scaling-factor", ASIDE},
+        {LLAMA "--mtp-num-layers 1 --mtp-loss-scaling-factor 0.1", "--mtp-loss-scaling-factor",
+            ASIDE},
         {GPT "--mtp-num-layers 1", "--mtp-num-layers", REFUSED},
         {LLAMA "--window-size 127,0", "--window-size", TAKEN},
         {GPT "--no-position-embedding", "--no-position-embedding", TAKEN},
@@ -136,11 +145,15 @@ static void megatron_model(void **state)
         {FSDP "--use-distributed-optimizer", "--use-distributed-optimizer", ASIDE},
         {GPT "--use-distributed-optimizer", "--use-distributed-optimizer", TAKEN},
         {GPT "--fp8-recipe tensorwise", "--fp8-recipe", TAKEN},
-        {FSDP "--data-parallel-sharding-strategy optim_grads", "--data-parallel-sharding-strategy", TAKEN},
-        {FSDP "--data-parallel-sharding-strategy full", "--data-parallel-sharding-strategy", REFUSED},
+        {FSDP "--data-parallel-sharding-strategy optim_grads", "--data-parallel-sharding-strategy",
+            TAKEN},
+        {FSDP "--data-parallel-sharding-strategy full", "--data-parallel-sharding-strategy",
+            REFUSED},
         {FSDP "--fsdp-double-buffer", "--fsdp-double-buffer", TAKEN},
-        {FSDP "--suggested-communication-unit-size 1000", "--suggested-communication-unit-size", TAKEN},
-        {FSDP "--num-distributed-optimizer-instances 2", "--num-distributed-optimizer-instances", TAKEN},
+        {FSDP "--suggested-communication-unit-size 1000", "--suggested-communication-unit-size",
+            TAKEN},
+        {FSDP "--num-distributed-optimizer-instances 2", "--num-distributed-optimizer-instances",
+            TAKEN},
         {FSDP "--outer-dp-sharding-strategy optim", "--outer-dp-sharding-strategy", TAKEN},
         {FSDP "--nccl-ub", "--nccl-ub", ASIDE},
         {FSDP "--init-model-with-meta-device", "--init-model-with-meta-device", ASIDE},
@@ -180,12 +193,16 @@ static void torchtitan(void **state)
         {M("[encoder]\nclip_encoder = \"a\"\n"), "encoder.clip_encoder", OTHER_JOB},
         {M("[encoder]\nmax_t5_encoding_len = 256\n"), "encoder.max_t5_encoding_len", OTHER_JOB},
         {M("[encoder]\nautoencoder_path = \"a\"\n"), "encoder.autoencoder_path", OTHER_JOB},
-        {M("[training]\nclassifier_free_guidance_prob = 0.1\n"), "training.classifier_free_guidance_prob", OTHER_JOB},
-        {M("[eval]\nenable_classifer_free_guidance = true\n"), "eval.enable_classifer_free_guidance", ASIDE},
-        {M("[eval]\nclassifer_free_guidance_scale = 5.0\n"), "eval.classifer_free_guidance_scale", ASIDE},
+        {M("[training]\nclassifier_free_guidance_prob = 0.1\n"),
+            "training.classifier_free_guidance_prob", OTHER_JOB},
+        {M("[eval]\nenable_classifer_free_guidance = true\n"),
+            "eval.enable_classifer_free_guidance", ASIDE},
+        {M("[eval]\nclassifer_free_guidance_scale = 5.0\n"), "eval.classifer_free_guidance_scale",
+            ASIDE},
         {M("[eval]\nsave_img_folder = \"a\"\n"), "eval.save_img_folder", ASIDE},
         {M("[eval]\neval_freq = 10\n"), "eval.eval_freq", ASIDE},
-        {FP8("enable_fsdp_float8_all_gather = true\n"), "quantize.linear.float8.enable_fsdp_float8_all_gather", TAKEN},
+        {FP8("enable_fsdp_float8_all_gather = true\n"),
+            "quantize.linear.float8.enable_fsdp_float8_all_gather", TAKEN},
         {FP8("precompute_float8_dynamic_scale_for_fsdp = true\n"),
             "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", ASIDE},
         {FP8("filter_fqns = [\"output\"]\n"), "quantize.linear.float8.filter_fqns", ASIDE},
@@ -196,22 +213,30 @@ static void torchtitan(void **state)
         {M("converters = [\"float8\"]\n"), "model.converters", TAKEN},
         {M("converters = []\n"), "model.converters", ASIDE},
         {M("converters = [\"quantize.linear.mx\"]\n"), "model.converters", REFUSED},
-        {M("converters = [\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"]\n"), "model.converters", REFUSED},
+        {M("converters = [\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"]\n"),
+            "model.converters", REFUSED},
         {M("[training]\ndata_parallel_degree = 8\n"), "training.data_parallel_degree", ASIDE},
         {M("[training]\nfp8_linear = \"\"\n"), "training.fp8_linear", ASIDE},
         {M("[training]\nfp8_linear = \"dynamic\"\n"), "training.fp8_linear", TAKEN},
-        {M("[training]\npipeline_parallel_degree = 2\n"), "training.pipeline_parallel_degree", TAKEN},
+        {M("[training]\npipeline_parallel_degree = 2\n"), "training.pipeline_parallel_degree",
+            TAKEN},
         {M("[training]\nimg_size = 256\n"), "training.img_size", OTHER_JOB},
         {M("[encoder]\nt5_encoder = \"t5\"\n"), "encoder.t5_encoder", OTHER_JOB},
         {M("norm_type = \"rmsnorm\"\n"), "model.norm_type", ASIDE},
         {M("norm_type = \"fused_rmsnorm\"\n"), "model.norm_type", ASIDE},
-        {M("[experimental]\ncustom_args_module = \"a.b\"\n"), "experimental.custom_args_module", ASIDE},
-        {M("[quantize.grouped_mm.float8]\nfqns = [\"experts\"]\n"), "quantize.grouped_mm.float8.fqns", ASIDE},
-        {M("[quantize.linear.mx]\nfilter_fqns = [\"output\"]\n"), "quantize.linear.mx.filter_fqns", ASIDE},
-        {M("[training]\nclassifer_free_guidance_prob = 0.1\n"), "training.classifer_free_guidance_prob", OTHER_JOB},
+        {M("[experimental]\ncustom_args_module = \"a.b\"\n"), "experimental.custom_args_module",
+            ASIDE},
+        {M("[quantize.grouped_mm.float8]\nfqns = [\"experts\"]\n"),
+            "quantize.grouped_mm.float8.fqns", ASIDE},
+        {M("[quantize.linear.mx]\nfilter_fqns = [\"output\"]\n"), "quantize.linear.mx.filter_fqns",
+            ASIDE},
+        {M("[training]\nclassifer_free_guidance_prob = 0.1\n"),
+            "training.classifer_free_guidance_prob", OTHER_JOB},
         {M("[eval]\ndenoising_steps = 50\n"), "eval.denoising_steps", ASIDE},
-        {M("[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]\n"), "compile.components", ASIDE},
-        {M("[quantize.grouped_mm.mx]\nfqns = [\"experts\"]\n"), "quantize.grouped_mm.mx.fqns", ASIDE},
+        {M("[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]\n"), "compile.components",
+            ASIDE},
+        {M("[quantize.grouped_mm.mx]\nfqns = [\"experts\"]\n"), "quantize.grouped_mm.mx.fqns",
+            ASIDE},
     };
     CHECK_ALL(CONFIGURATION_TORCHTITAN, list, NULL);
 }
@@ -221,14 +246,17 @@ static void deepspeed(void **state)
     (void)state;
 #define C(rest) "{\"compression_training\": {" rest "}}"
     static const struct expected list[] = {
-        {C("\"weight_quantization\": {\"shared_parameters\": {\"fp16_mixed_quantize\": {\"enabled\": true}}}"),
-            "compression_training.weight_quantization.shared_parameters.fp16_mixed_quantize.enabled", ASIDE},
+        {C("\"weight_quantization\": {\"shared_parameters\": {\"fp16_mixed_quantize\": "
+           "{\"enabled\": true}}}"),
+            "compression_training.weight_quantization.shared_parameters.fp16_mixed_quantize."
+            "enabled",
+            ASIDE},
         {C("\"weight_quantization\": {\"different_groups\": {\"wq1\": {\"modules\": [\"a\"]}}}"),
             "compression_training.weight_quantization.different_groups.wq1.modules", ASIDE},
         {C("\"sparse_pruning\": {\"shared_parameters\": {\"method\": \"l1\"}}"),
             "compression_training.sparse_pruning.shared_parameters.method", ASIDE},
-        {C("\"layer_reduction\": {\"keep_number_layer\": 6}"), "compression_training.layer_reduction.keep_number_layer",
-            ASIDE},
+        {C("\"layer_reduction\": {\"keep_number_layer\": 6}"),
+            "compression_training.layer_reduction.keep_number_layer", ASIDE},
         {C("\"row_pruning\": {\"shared_parameters\": {\"enabled\": true}}"),
             "compression_training.row_pruning.shared_parameters.enabled", ASIDE},
         {"{\"train_micro_batch_size_per_gpu\": \"auto\"}", "train_micro_batch_size_per_gpu", OPEN},
@@ -239,43 +267,55 @@ static void deepspeed(void **state)
         {"{\"fp16\": {\"enabled\": false}}", "fp16.enabled", ASIDE},
         {"{\"fp16\": {\"enabled\": true}}", "fp16.enabled", TAKEN},
         {"{\"fp16\": {\"enabled\": \"auto\"}}", "fp16.enabled", ASIDE}, /* see what is missing */
-        {"{\"zero_optimization\": {\"reduce_bucket_size\": \"auto\"}}", "zero_optimization.reduce_bucket_size", TAKEN},
+        {"{\"zero_optimization\": {\"reduce_bucket_size\": \"auto\"}}",
+            "zero_optimization.reduce_bucket_size", TAKEN},
     };
     CHECK_ALL(CONFIGURATION_DEEPSPEED, list, "llama2-7b");
 }
 
-/* Compression begins after training as modelled, or beside it: all 35 keys of it among the first 40 are left aside. */
+/* Compression begins after training as modelled, or beside it: all 35 keys of it among the first 40
+ * are left aside. */
 static void deepspeed_compression(void **state)
 {
     (void)state;
-    static const char *const keys[] = {"weight_quantization.shared_parameters.fp16_mixed_quantize.enabled",
-        "weight_quantization.shared_parameters.enabled", "weight_quantization.shared_parameters.quantizer_kernel",
+    static const char *const keys[] = {
+        "weight_quantization.shared_parameters.fp16_mixed_quantize.enabled",
+        "weight_quantization.shared_parameters.enabled",
+        "weight_quantization.shared_parameters.quantizer_kernel",
         "weight_quantization.shared_parameters.schedule_offset",
         "weight_quantization.shared_parameters.quantize_groups",
         "weight_quantization.shared_parameters.quantize_verbose",
         "weight_quantization.shared_parameters.quantization_type",
         "weight_quantization.shared_parameters.quantize_weight_in_forward",
-        "weight_quantization.shared_parameters.rounding", "weight_quantization.different_groups.wq1.params.start_bits",
+        "weight_quantization.shared_parameters.rounding",
+        "weight_quantization.different_groups.wq1.params.start_bits",
         "weight_quantization.different_groups.wq1.params.target_bits",
         "weight_quantization.different_groups.wq1.params.quantization_period",
-        "weight_quantization.different_groups.wq1.modules", "activation_quantization.shared_parameters.enabled",
+        "weight_quantization.different_groups.wq1.modules",
+        "activation_quantization.shared_parameters.enabled",
         "activation_quantization.shared_parameters.quantization_type",
         "activation_quantization.shared_parameters.range_calibration",
         "activation_quantization.shared_parameters.schedule_offset",
         "activation_quantization.different_groups.aq1.params.bits",
-        "activation_quantization.different_groups.aq1.modules", "sparse_pruning.shared_parameters.enabled",
-        "sparse_pruning.shared_parameters.schedule_offset", "sparse_pruning.shared_parameters.method",
-        "sparse_pruning.different_groups.sp1.params.dense_ratio", "sparse_pruning.different_groups.sp1.modules",
-        "layer_reduction.enabled", "layer_reduction.keep_number_layer", "layer_reduction.module_name_prefix",
-        "layer_reduction.teacher_layer", "layer_reduction.other_module_name", "row_pruning.shared_parameters.enabled",
-        "row_pruning.shared_parameters.schedule_offset", "row_pruning.shared_parameters.method",
-        "row_pruning.different_groups.rp1.params.dense_ratio", "row_pruning.different_groups.rp1.modules",
+        "activation_quantization.different_groups.aq1.modules",
+        "sparse_pruning.shared_parameters.enabled",
+        "sparse_pruning.shared_parameters.schedule_offset",
+        "sparse_pruning.shared_parameters.method",
+        "sparse_pruning.different_groups.sp1.params.dense_ratio",
+        "sparse_pruning.different_groups.sp1.modules", "layer_reduction.enabled",
+        "layer_reduction.keep_number_layer", "layer_reduction.module_name_prefix",
+        "layer_reduction.teacher_layer", "layer_reduction.other_module_name",
+        "row_pruning.shared_parameters.enabled", "row_pruning.shared_parameters.schedule_offset",
+        "row_pruning.shared_parameters.method",
+        "row_pruning.different_groups.rp1.params.dense_ratio",
+        "row_pruning.different_groups.rp1.modules",
         "row_pruning.different_groups.rp1.related_modules"};
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const char *text = "{\"compression_training\": {\"", *ends = "\": 1}}";
         for (const char *at = keys[i]; *at; at++) {
-            text = *at == '.' ? arena_printf(&arena, "%s\": {\"", text) : arena_printf(&arena, "%s%c", text, *at);
+            text = *at == '.' ? arena_printf(&arena, "%s\": {\"", text)
+                              : arena_printf(&arena, "%s%c", text, *at);
             ends = *at == '.' ? arena_printf(&arena, "%s}", ends) : ends;
         }
         check(CONFIGURATION_DEEPSPEED,
@@ -289,7 +329,8 @@ static void deepspeed_compression(void **state)
 static void accelerate(void **state)
 {
     (void)state;
-#define FP8_KEY(key, value) "mixed_precision: fp8\nfp8_config: {" key ": " value "}\n", "fp8_config." key
+#define FP8_KEY(key, value)                                                                        \
+    "mixed_precision: fp8\nfp8_config: {" key ": " value "}\n", "fp8_config." key
     static const struct expected list[] = {
         {"deepspeed_config: {}\n", "deepspeed_config", ASIDE},
         {"fsdp_config: {}\n", "fsdp_config", ASIDE},

@@ -17,7 +17,8 @@ static struct shell_arguments read_text(const char *text, struct arena *arena)
     return arguments;
 }
 
-static void expect(const struct shell_arguments *arguments, int i, const char *name, const char *value)
+static void expect(
+    const struct shell_arguments *arguments, int i, const char *name, const char *value)
 {
     assert_true(i < arguments->list.n);
     assert_string_equal(arguments->list.at[i].name, name);
@@ -33,13 +34,15 @@ static void words_are_expanded_as_the_shell_does(void **state)
     (void)state;
     static const struct {
         const char *text, *value;
-    } cases[] = {{"x --a 1", "1"}, {"x --a=1", "1"}, {"x --a 'b c' d", "b c d"}, {"x --a \\\n  2 # three", "2"},
-        {"N=3\nx --a $N", "3"}, {"export N=3; x --a ${N}", "3"}, {"x --a ${N:-4}", "4"},
-        {"N=\"3\"\nx --a \"$N\"4", "34"}, {"N=8 M=6\nx --a $(($N*M))", "48"}, {"x --a $((2 * (3 + 4) - 10 / 3))", "11"},
+    } cases[] = {{"x --a 1", "1"}, {"x --a=1", "1"}, {"x --a 'b c' d", "b c d"},
+        {"x --a \\\n  2 # three", "2"}, {"N=3\nx --a $N", "3"}, {"export N=3; x --a ${N}", "3"},
+        {"x --a ${N:-4}", "4"}, {"N=\"3\"\nx --a \"$N\"4", "34"},
+        {"N=8 M=6\nx --a $(($N*M))", "48"}, {"x --a $((2 * (3 + 4) - 10 / 3))", "11"},
         {"x --a $((17 % 4 + 20 / 6))", "4"}, {"A=(--a 5\n)\n", "5"}, {"A=( --a 5 ) # --a 6\n", "5"},
-        {"A=\" \\\n --a 'p|q' \\\n\"", "p|q"}, {"x --a 1 | tee log --", "1"}, {"x --a 1 > file", "1"},
-        {"cat <<E > f\n--b 2\nE\nx --a 1", "1"}, {"N='a b'\nx --a \"$N\"", "a b"}, {"x --a ${N:-\"1\"}", "1"},
-        {"x --a \"${N:-'1'}\"", "1"}, {"x --a ${N-2}", "2"}, {"A=(\n \"--a hybrid\")", "hybrid"}};
+        {"A=\" \\\n --a 'p|q' \\\n\"", "p|q"}, {"x --a 1 | tee log --", "1"},
+        {"x --a 1 > file", "1"}, {"cat <<E > f\n--b 2\nE\nx --a 1", "1"},
+        {"N='a b'\nx --a \"$N\"", "a b"}, {"x --a ${N:-\"1\"}", "1"}, {"x --a \"${N:-'1'}\"", "1"},
+        {"x --a ${N-2}", "2"}, {"A=(\n \"--a hybrid\")", "hybrid"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;
         struct shell_arguments arguments = read_text(cases[i].text, &arena);
@@ -58,8 +61,9 @@ static void what_is_not_set_is_named(void **state)
     (void)state;
     static const struct {
         const char *text, *unset;
-    } cases[] = {{"x --a $N", "$N"}, {"x --a $1/b", "$1"}, {"N=$(hostname)\nx --a $N", "$(hostname)"},
-        {"x --a `pwd`", "`pwd`"}, {"x --a $((N * 2))", "$N"}, {"x --a $((1 / 0))", "$((1 / 0))"},
+    } cases[] = {{"x --a $N", "$N"}, {"x --a $1/b", "$1"},
+        {"N=$(hostname)\nx --a $N", "$(hostname)"}, {"x --a `pwd`", "`pwd`"},
+        {"x --a $((N * 2))", "$N"}, {"x --a $((1 / 0))", "$((1 / 0))"},
         {"x --a ${N%.yaml}", "${N%.yaml}"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;
@@ -99,20 +103,26 @@ static void options_before_the_program_are_its_launchers(void **state)
     static const struct {
         const char *text, *launcher, *value;
     } cases[] = {{"numactl --a=0-3 torchrun x.py", "numactl", "0-3"},
-        {"numactl --a 0-3 torchrun x.py", "numactl", "0-3"}, {"C=\"numactl --a torchrun x.py --c\"", "numactl", NULL},
-        {"C=\"numactl torchrun x.py --a 1\"", NULL, "1"}, {"P=\"numactl --a=1\"\n$P torchrun x.py", "numactl", "1"},
-        {"N=\"--a 1\"\nnsys profile $N python x.py", "nsys", "1"}, {"N=(--a 1)\ntorchrun x.py ${N[@]}", NULL, "1"},
-        {"T=\"torchrun x.py --a 1\"\nsrun $T", NULL, "1"}, {"./wrap --a 1 python x.py", "wrap", "1"},
-        {"./wrap --a 1", NULL, "1"}, {"python -m mod --a 1", NULL, "1"},
-        {"python -m torch.distributed.run --a 1 x.py", "torchrun", "1"}, {"X=1 Y=2 srun --a 1 x.py", "srun", "1"},
+        {"numactl --a 0-3 torchrun x.py", "numactl", "0-3"},
+        {"C=\"numactl --a torchrun x.py --c\"", "numactl", NULL},
+        {"C=\"numactl torchrun x.py --a 1\"", NULL, "1"},
+        {"P=\"numactl --a=1\"\n$P torchrun x.py", "numactl", "1"},
+        {"N=\"--a 1\"\nnsys profile $N python x.py", "nsys", "1"},
+        {"N=(--a 1)\ntorchrun x.py ${N[@]}", NULL, "1"},
+        {"T=\"torchrun x.py --a 1\"\nsrun $T", NULL, "1"},
+        {"./wrap --a 1 python x.py", "wrap", "1"}, {"./wrap --a 1", NULL, "1"},
+        {"python -m mod --a 1", NULL, "1"},
+        {"python -m torch.distributed.run --a 1 x.py", "torchrun", "1"},
+        {"X=1 Y=2 srun --a 1 x.py", "srun", "1"},
         {"srun bash -c \"torchrun x.py --a 1\"", NULL, "1"}, {"mkdir --a d; x --b", "mkdir", "d"},
-        {"apptainer exec --a i.sif python x.py", "exec", "i.sif"}, {"x.py --a numactl", NULL, "numactl"},
-        {"A=(--a time nice)", NULL, "time nice"}};
+        {"apptainer exec --a i.sif python x.py", "exec", "i.sif"},
+        {"x.py --a numactl", NULL, "numactl"}, {"A=(--a time nice)", NULL, "time nice"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;
         struct shell_arguments arguments = read_text(cases[i].text, &arena);
         const char *launcher = arguments.list.n > 0 ? arguments.list.at[0].launcher : "?";
-        if (!launcher != !cases[i].launcher || (launcher && strcmp(launcher, cases[i].launcher) != 0))
+        if (!launcher != !cases[i].launcher ||
+            (launcher && strcmp(launcher, cases[i].launcher) != 0))
             fail_msg("%s: %s", cases[i].text, launcher ? launcher : "the program's");
         expect(&arguments, 0, "--a", cases[i].value);
         shell_free(&arguments);
@@ -152,14 +162,16 @@ static void mistakes_have_their_place(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {{"x \"--a", "s.sh:1:3: error: the quote does not end"},
-        {"A=(--a 1", "s.sh:1:4: error: the array does not end"}, {"x\n --a ${N", "s.sh:2:6: error: it does not end"},
+        {"A=(--a 1", "s.sh:1:4: error: the array does not end"},
+        {"x\n --a ${N", "s.sh:2:6: error: it does not end"},
         {"x 'a", "s.sh:1:3: error: it does not end"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;
         struct shell_arguments arguments = {0};
         struct diag diag = DIAG_INIT;
         assert_int_equal(
-            shell_read(&arguments, "s.sh", cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_INPUT);
+            shell_read(&arguments, "s.sh", cases[i].text, strlen(cases[i].text), &arena, &diag),
+            STATUS_INPUT);
         if (strncmp(diag.text, cases[i].message, strlen(cases[i].message)) != 0)
             fail_msg("%s, not %s", diag.text, cases[i].message);
         shell_free(&arguments);

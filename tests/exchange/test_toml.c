@@ -1,4 +1,5 @@
-/* TOML of configurations: values and places; examples of toml.io/en/v1.0.0 where they are of that part of it. */
+/* TOML of configurations: values and places; examples of toml.io/en/v1.0.0 where they are of that
+ * part of it. */
 #include "exchange/toml.h"
 
 #include <setjmp.h>
@@ -25,7 +26,8 @@ static void values_and_places(void **state)
     struct diag diag = DIAG_INIT;
     toml_parse(&doc, "x.toml", text, sizeof text - 1, &diag);
     assert_string_equal(diag.text, "");
-    struct config_node root = config_root(doc), owner = config_find(root, "owner"), ab = config_find(root, "a.b");
+    struct config_node root = config_root(doc), owner = config_find(root, "owner"),
+                       ab = config_find(root, "a.b");
     assert_string_equal(config_text(config_find(root, "title")), "TOML # Example");
     assert_string_equal(config_text(config_find(owner, "name")), "C:\\dir");
     assert_string_equal(config_text(config_find(owner, "dob")), "1979-05-27T07:32:00Z");
@@ -62,16 +64,19 @@ static void mistakes_have_their_place(void **state)
         const char *text, *message;
     } cases[] = {{"\na\n", "x.toml:2:1: error: a line is 'name = value'"},
         {"[a]\nb = \"c\n", "x.toml:2:5: error: the string does not end"},
-        {"[a]\nb = {c = 1}\n", "x.toml:2:5: error: inline tables"}, {"[[a]]\n", "x.toml:1:1: error: arrays of tables"},
+        {"[a]\nb = {c = 1}\n", "x.toml:2:5: error: inline tables"},
+        {"[[a]]\n", "x.toml:1:1: error: arrays of tables"},
         {"[a]\nb = 1 c = 2\n", "x.toml:2:7: error: something stands behind the value"},
         {"[a]\nb = [1,\n", "x.toml:2:1: error: the list does not end"},
         {"[a\nb = 1\n", "x.toml:1:1: error: a table is"},
         {"[a]\nb = \"\"\"c\"\"\"\n", "x.toml:2:5: error: strings of several lines"},
-        {"[a]\nb =\n", "x.toml:2:4: error: a value is wanted"}, {"[a]\nb = 1\nb = 2\n", "x.toml:3:1: error"}};
+        {"[a]\nb =\n", "x.toml:2:4: error: a value is wanted"},
+        {"[a]\nb = 1\nb = 2\n", "x.toml:3:1: error"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct config_doc *doc = NULL;
         struct diag diag = DIAG_INIT;
-        assert_int_equal(toml_parse(&doc, "x.toml", cases[i].text, strlen(cases[i].text), &diag), STATUS_INPUT);
+        assert_int_equal(
+            toml_parse(&doc, "x.toml", cases[i].text, strlen(cases[i].text), &diag), STATUS_INPUT);
         if (strncmp(diag.text, cases[i].message, strlen(cases[i].message)) != 0)
             fail_msg("%s, not %s", diag.text, cases[i].message);
     }

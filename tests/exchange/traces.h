@@ -1,5 +1,6 @@
-/* Chakra traces made byte by byte, by the encoding of protocol buffers (protobuf.dev/programming-guides/encoding) and
- * the numbers of et_def.proto, so that a mistake of the writer is not one of the tests. */
+/* Chakra traces made byte by byte, by the encoding of protocol buffers
+ * (protobuf.dev/programming-guides/encoding) and the numbers of et_def.proto, so that a mistake of
+ * the writer is not one of the tests. */
 #ifndef FLOPCAST_TESTS_EXCHANGE_TRACES_H
 #define FLOPCAST_TESTS_EXCHANGE_TRACES_H
 
@@ -44,7 +45,8 @@ static inline void put_bytes(struct bytes *b, unsigned field, const void *bytes,
 
 /* An attribute of a node: its name is field 1; int32 7, int64 9, uint64 13, bool 27, string 29. */
 enum { INT32 = 7, INT64 = 9, UINT64 = 13, BOOL = 27, TEXT = 29 };
-static inline void put_attribute(struct bytes *node, const char *name, unsigned member, uint64_t value)
+static inline void put_attribute(
+    struct bytes *node, const char *name, unsigned member, uint64_t value)
 {
     struct bytes a = {.n = 0};
     put_bytes(&a, 1, name, strlen(name));
@@ -96,7 +98,8 @@ static inline void compute(FILE *out, uint64_t id, int dep, uint64_t micros)
     put_delimited(out, &b);
 }
 
-static inline void collective(FILE *out, uint64_t id, int dep, unsigned type, uint64_t bytes, const char *group)
+static inline void collective(
+    FILE *out, uint64_t id, int dep, unsigned type, uint64_t bytes, const char *group)
 {
     struct bytes b = node(COLL, id, dep, 0);
     put_attribute(&b, "comm_type", INT64, type);
@@ -106,7 +109,8 @@ static inline void collective(FILE *out, uint64_t id, int dep, unsigned type, ui
     put_delimited(out, &b);
 }
 
-static inline void message(FILE *out, unsigned type, uint64_t id, int dep, uint64_t from, uint64_t to, uint64_t bytes)
+static inline void message(
+    FILE *out, unsigned type, uint64_t id, int dep, uint64_t from, uint64_t to, uint64_t bytes)
 {
     struct bytes b = node(type, id, dep, 0);
     put_attribute(&b, "comm_src", INT32, from);
@@ -137,7 +141,8 @@ static inline FILE *begin_rank(const char *folder, int rank, struct arena *arena
 
 static inline void remove_folder(const char *folder, int ranks, struct arena *arena)
 {
-    static const char *const others[] = {"comm_groups.json", "network.yml", "system.json", "memory.json"};
+    static const char *const others[] = {
+        "comm_groups.json", "network.yml", "system.json", "memory.json"};
     for (int r = 0; r < ranks; r++)
         unlink(arena_printf(arena, "%s/w.%d.et", folder, r));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -149,15 +154,18 @@ static inline struct hw load(const char *cluster, struct arena *arena)
 {
     struct hw hw;
     struct diag diag = DIAG_INIT;
-    assert_int_equal(hw_load(&hw, arena_printf(arena, CLUSTERS "%s.yaml", cluster), arena, &diag), STATUS_OK);
+    assert_int_equal(
+        hw_load(&hw, arena_printf(arena, CLUSTERS "%s.yaml", cluster), arena, &diag), STATUS_OK);
     return hw;
 }
 
-static inline struct replay run(const char *folder, const struct hw *hw, bool roofline, struct arena *arena)
+static inline struct replay run(
+    const char *folder, const struct hw *hw, bool roofline, struct arena *arena)
 {
     struct replay replay;
     struct diag diag = DIAG_INIT;
-    replay_run(&replay, &(struct replay_options){.folder = folder, .roofline = roofline}, hw, arena, &diag);
+    replay_run(&replay, &(struct replay_options){.folder = folder, .roofline = roofline}, hw, arena,
+        &diag);
     assert_string_equal(diag.text, "");
     return replay;
 }

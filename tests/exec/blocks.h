@@ -1,4 +1,5 @@
-/* Blocks of a caching allocator, as a caller without pending ones takes and gives them. Include after cmocka.h. */
+/* Blocks of a caching allocator, as a caller without pending ones takes and gives them. Include
+ * after cmocka.h. */
 #ifndef FLOPCAST_TESTS_EXEC_BLOCKS_H
 #define FLOPCAST_TESTS_EXEC_BLOCKS_H
 

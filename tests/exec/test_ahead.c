@@ -1,8 +1,10 @@
-/* Kernels whose ends are no events (exec/state.h, struct ahead) still count when the host asks how many it is ahead.
+/* Kernels whose ends are no events (exec/state.h, struct ahead) still count when the host asks how
+ * many it is ahead.
  *
- * The launch queue holds 1024; when it is full, the host goes on at 512. Issuing the first kernels costs the host
- * nothing and each of the SLOW last ones 20 us, twenty times as long as they take: the step ends when the last one,
- * issued 20 us after the one before, has run, so the time of the step shows when the host was woken. */
+ * The launch queue holds 1024; when it is full, the host goes on at 512. Issuing the first kernels
+ * costs the host nothing and each of the SLOW last ones 20 us, twenty times as long as they take:
+ * the step ends when the last one, issued 20 us after the one before, has run, so the time of the
+ * step shows when the host was woken. */
 #include "exec/exec.h"
 
 #include <stdarg.h>
@@ -14,7 +16,7 @@
 #include "step.h"
 
 enum { QUEUE = 1024, WAKES = QUEUE / 2, SLOW = 1000 };
-static const double us = 1e-6, ms = 1e-3;                  /* ms: mover() takes milliseconds, times are seconds */
+static const double us = 1e-6, ms = 1e-3; /* ms: mover() takes milliseconds, times are seconds */
 static const double LONG = 20, SLOW_ISSUE = 20, SHORT = 1; /* us */
 
 static void kernels(struct fixture *f, int n, double gpu_us, double host_us)
@@ -45,8 +47,8 @@ static void a_full_queue_wakes_the_host_at_half(void **state)
     end(&f);
 }
 
-/* The 1000th kernel takes the host 110 us, in which five end: the queue is full five ops later, and half empty when as
- * many more have run. */
+/* The 1000th kernel takes the host 110 us, in which five end: the queue is full five ops later, and
+ * half empty when as many more have run. */
 static void what_has_ended_makes_room_in_the_queue(void **state)
 {
     (void)state;
@@ -62,14 +64,16 @@ static void what_has_ended_makes_room_in_the_queue(void **state)
     end(&f);
 }
 
-/* Beside them 60 kernels on another stream. Of 197 us: 512 have ended after 9300 us, 465 long ones and 47 of these, the
- * last at 9259, so the host is woken by a kernel that was not the one to wake it when it began. Of 203 us: after 46 x
- * 203 us it is one of these that wakes it, 466 long ones having ended. */
+/* Beside them 60 kernels on another stream. Of 197 us: 512 have ended after 9300 us, 465 long ones
+ * and 47 of these, the last at 9259, so the host is woken by a kernel that was not the one to wake
+ * it when it began. Of 203 us: after 46 x 203 us it is one of these that wakes it, 466 long ones
+ * having ended. */
 static void other_streams_wake_the_host_too(void **state)
 {
     (void)state;
     enum { BESIDE = 60 };
-    static const double beside[][2] = {{197, 9300}, {203, 46 * 203}}; /* us: each takes, the host is woken at */
+    static const double beside[][2] = {
+        {197, 9300}, {203, 46 * 203}}; /* us: each takes, the host is woken at */
     for (size_t c = 0; c < sizeof beside / sizeof *beside; c++) {
         struct fixture f;
         begin(&f, 1);
@@ -104,7 +108,8 @@ static void a_timeline_has_every_kernel(void **state)
     end(&f);
 }
 
-/* Kernels of a month and a half each, more than fit into a ps_t: the run is overlong, as it is kernel by kernel. */
+/* Kernels of a month and a half each, more than fit into a ps_t: the run is overlong, as it is
+ * kernel by kernel. */
 static void kernels_beyond_the_horizon_end_the_run(void **state)
 {
     (void)state;

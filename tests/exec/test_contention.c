@@ -9,8 +9,9 @@
 
 #include "step.h"
 
-/* A kernel that computes for 10 ms on 100 SMs, beside a collective that takes all of that time and holds 20 of them: 10
- * / 0.8 = 12.5 ms. The collective: 0.11 ms + x / 100 GB/s with 2 x bytes; 3 GB -> 15.11 ms. */
+/* A kernel that computes for 10 ms on 100 SMs, beside a collective that takes all of that time and
+ * holds 20 of them: 10 / 0.8 = 12.5 ms. The collective: 0.11 ms + x / 100 GB/s with 2 x bytes; 3 GB
+ * -> 15.11 ms. */
 static void compute_is_slower_beside_a_collective(void **state)
 {
     (void)state;
@@ -25,8 +26,8 @@ static void compute_is_slower_beside_a_collective(void **state)
     end(&f);
 }
 
-/* A collective across nodes holds as many SMs as the cluster has channels, 10 of 100; one inside a node beside it 20
- * more. Both last longer than the kernel: 10 ms / 0.9 and 10 ms / 0.7. */
+/* A collective across nodes holds as many SMs as the cluster has channels, 10 of 100; one inside a
+ * node beside it 20 more. Both last longer than the kernel: 10 ms / 0.9 and 10 ms / 0.7. */
 static void collectives_hold_what_their_channels_do(void **state)
 {
     (void)state;
@@ -34,7 +35,8 @@ static void collectives_hold_what_their_channels_do(void **state)
         struct fixture f;
         begin(&f, 4);
         f.hw.cluster.nccl_channels = (struct quantity){.value = 10, .kind = QUANTITY_ASSUMED};
-        int node = plan_group(&f.builder, "shard", 2, 1), world = plan_group(&f.builder, "world", 4, 1);
+        int node = plan_group(&f.builder, "shard", 2, 1),
+            world = plan_group(&f.builder, "world", 4, 1);
         plan_collective(&f.builder, STREAM_REPLICATE, "across", COLL_ALL_GATHER, 8e9, world, 0);
         if (inside)
             plan_collective(&f.builder, STREAM_COMM, "inside", COLL_ALL_GATHER, 8e9, node, 0);
@@ -45,10 +47,11 @@ static void collectives_hold_what_their_channels_do(void **state)
     }
 }
 
-/* Traffic: while its bytes move, for 15 ms after 0.11 ms of latency, the all-gather takes half of HBM (see
- * bytes_are_slower_beside_a_collective); with an overlap_traffic of 0.8 kernels take 1.4 times as long, beyond what
- * else they lose. 10 ms of compute: 0.8 x 0.11 ms of it are done when bytes begin to move, 15 ms x 0.8 / 1.4 when the
- * collective ends. 5 ms of bytes: 0.11 ms are done, and then 0.5 / 1.4 of what would be. */
+/* Traffic: while its bytes move, for 15 ms after 0.11 ms of latency, the all-gather takes half of
+ * HBM (see bytes_are_slower_beside_a_collective); with an overlap_traffic of 0.8 kernels take 1.4
+ * times as long, beyond what else they lose. 10 ms of compute: 0.8 x 0.11 ms of it are done when
+ * bytes begin to move, 15 ms x 0.8 / 1.4 when the collective ends. 5 ms of bytes: 0.11 ms are done,
+ * and then 0.5 / 1.4 of what would be. */
 static void what_moves_slows_beyond_what_is_taken(void **state)
 {
     (void)state;
@@ -63,14 +66,16 @@ static void what_moves_slows_beyond_what_is_taken(void **state)
         else
             computer(&f, 10);
         run(&f);
-        near(f.result.step_time_s, bytes ? 0.11e-3 + 4.89e-3 * 1.4 / 0.5 : 25.11e-3 - 0.088e-3 - 15e-3 * 0.8 / 1.4);
+        near(f.result.step_time_s,
+            bytes ? 0.11e-3 + 4.89e-3 * 1.4 / 0.5 : 25.11e-3 - 0.088e-3 - 15e-3 * 0.8 / 1.4);
         end(&f);
     }
 }
 
-/* A collective that waits moves nothing. The second GPU is half as fast and comes to the all-gather of 778 MB at 8 ms,
- * the first at 4; bytes move from 8.11 to 12 ms, at half of HBM. Kernels that move bytes for 20 ms on both lose only
- * then, 3.89 ms at 0.5 / 1.4 of their speed, although the first GPU's collective is resident from 4 ms on. */
+/* A collective that waits moves nothing. The second GPU is half as fast and comes to the all-gather
+ * of 778 MB at 8 ms, the first at 4; bytes move from 8.11 to 12 ms, at half of HBM. Kernels that
+ * move bytes for 20 ms on both lose only then, 3.89 ms at 0.5 / 1.4 of their speed, although the
+ * first GPU's collective is resident from 4 ms on. */
 static void who_waits_takes_no_bytes(void **state)
 {
     (void)state;
@@ -80,7 +85,8 @@ static void who_waits_takes_no_bytes(void **state)
     f.hw.gpu.overlap_traffic.value = 0.8;
     f.options.gpu_events = (struct degrade_events){&slow, 1};
     int world = plan_group(&f.builder, "world", 2, 1);
-    int before = plan_kernel(&f.builder, STREAM_UNSHARD, "before", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 4e9), 0);
+    int before = plan_kernel(
+        &f.builder, STREAM_UNSHARD, "before", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 4e9), 0);
     plan_stream_wait(&f.builder, STREAM_COMM, before);
     plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 778e6, world, 0);
     mover(&f, STREAM_COMPUTE, 20, 0);
@@ -90,10 +96,10 @@ static void who_waits_takes_no_bytes(void **state)
     end(&f);
 }
 
-/* A late rank lengthens residence on an early one. Both compute for 4 ms before an all-gather of 4 ms (0.11 + 3.89: 778
- * MB), and for 20 ms beside it. The second GPU has a share of its speed and comes at 4 ms / share; until then the first
- * one's collective waits, and holds 20 of its 100 SMs: of 4 ms / share of residence kernels lose a fifth, on the late
- * one of 4 ms whatever the share. */
+/* A late rank lengthens residence on an early one. Both compute for 4 ms before an all-gather of 4
+ * ms (0.11 + 3.89: 778 MB), and for 20 ms beside it. The second GPU has a share of its speed and
+ * comes at 4 ms / share; until then the first one's collective waits, and holds 20 of its 100 SMs:
+ * of 4 ms / share of residence kernels lose a fifth, on the late one of 4 ms whatever the share. */
 static void late_ranks_lengthen_residence_on_early_ones(void **state)
 {
     (void)state;
@@ -103,23 +109,26 @@ static void late_ranks_lengthen_residence_on_early_ones(void **state)
         begin(&f, 2);
         f.options.gpu_events = (struct degrade_events){&slow, 1};
         int world = plan_group(&f.builder, "world", 2, 1);
-        int before = plan_kernel(&f.builder, STREAM_UNSHARD, "before", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 4e9), 0);
+        int before = plan_kernel(
+            &f.builder, STREAM_UNSHARD, "before", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 4e9), 0);
         plan_stream_wait(&f.builder, STREAM_COMM, before);
         plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 778e6, world, 0);
         computer(&f, 20);
         run(&f);
         near(f.result.breakdown.comm_wait_s, (late - 1) * 4e-3 / 2);
-        near(f.result.breakdown.contention_s, (0.2 * late * 4e-3 + 0.2 * 4e-3) / 2); /* means over both */
+        near(f.result.breakdown.contention_s,
+            (0.2 * late * 4e-3 + 0.2 * 4e-3) / 2); /* means over both */
         near(f.result.step_time_s, late * 20e-3 + 0.2 * 4e-3);
         end(&f);
     }
 }
 
-/* overlap_start: of 500 kernels of 10 us those that start beside the collective of 4 ms take 5 us more, beyond the SMs
- * that it holds: 17.5 us. The first starts at the same instant before it, runs at 0.8 of the speed and pays no start:
- * 12.5 us. 227 more start by 12.5 us + 227 x 17.5 us = 3.985 ms, and the 229th of all at 3.985 ms: at 4 ms 10 of its
- * 12.5 us are done, and 2 us are left (5 us of the start, run down alike: 15 of 17.5 us are done, 2.5 / 17.5 of 15 us
- * are left). The remaining 271 take 10 us. */
+/* overlap_start: of 500 kernels of 10 us those that start beside the collective of 4 ms take 5 us
+ * more, beyond the SMs that it holds: 17.5 us. The first starts at the same instant before it, runs
+ * at 0.8 of the speed and pays no start: 12.5 us. 227 more start by 12.5 us + 227 x 17.5 us = 3.985
+ * ms, and the 229th of all at 3.985 ms: at 4 ms 10 of its 12.5 us are done, and 2 us are left (5 us
+ * of the start, run down alike: 15 of 17.5 us are done, 2.5 / 17.5 of 15 us are left). The
+ * remaining 271 take 10 us. */
 static void each_kernel_that_starts_beside_a_collective_pays(void **state)
 {
     (void)state;
@@ -135,8 +144,8 @@ static void each_kernel_that_starts_beside_a_collective_pays(void **state)
     end(&f);
 }
 
-/* The same with a collective of 4 ms (0.11 + 3.89: 778 MB): in 4 ms 3.2 ms of work are done, 6.8 ms are left at full
- * speed: 10.8 ms. */
+/* The same with a collective of 4 ms (0.11 + 3.89: 778 MB): in 4 ms 3.2 ms of work are done, 6.8 ms
+ * are left at full speed: 10.8 ms. */
 static void the_rest_runs_at_full_speed_when_the_collective_ends(void **state)
 {
     (void)state;
@@ -150,9 +159,10 @@ static void the_rest_runs_at_full_speed_when_the_collective_ends(void **state)
     end(&f);
 }
 
-/* HBM: of an all-gather of 3 GB on two ranks 1.5 GB come to each, are staged (written, read) and written, and the
- * rank's own 1.5 GB are read and written: 7.5 GB in 15 ms after 0.11 ms of latency, half of the 1 TB/s. A kernel that
- * alone moves bytes for 7 ms has 6.89 of them left then, which take twice as long. */
+/* HBM: of an all-gather of 3 GB on two ranks 1.5 GB come to each, are staged (written, read) and
+ * written, and the rank's own 1.5 GB are read and written: 7.5 GB in 15 ms after 0.11 ms of
+ * latency, half of the 1 TB/s. A kernel that alone moves bytes for 7 ms has 6.89 of them left then,
+ * which take twice as long. */
 static void bytes_are_slower_beside_a_collective(void **state)
 {
     (void)state;
@@ -166,8 +176,9 @@ static void bytes_are_slower_beside_a_collective(void **state)
     end(&f);
 }
 
-/* Where 90 SMs are needed to draw all of HBM, the 80 that a collective leaves draw 8/9 of it: so much it is in the
- * latency, and 0.5 when bytes move, which is the lower of the two. Where 80 suffice nothing is lost in the latency. */
+/* Where 90 SMs are needed to draw all of HBM, the 80 that a collective leaves draw 8/9 of it: so
+ * much it is in the latency, and 0.5 when bytes move, which is the lower of the two. Where 80
+ * suffice nothing is lost in the latency. */
 static void bytes_need_sms(void **state)
 {
     (void)state;
@@ -184,7 +195,8 @@ static void bytes_need_sms(void **state)
     }
 }
 
-/* HBM is given back when a collective ends: of 778 MB, from 0.11 to 4 ms. 10 ms of bytes lose half of 3.89 ms. */
+/* HBM is given back when a collective ends: of 778 MB, from 0.11 to 4 ms. 10 ms of bytes lose half
+ * of 3.89 ms. */
 static void hbm_is_given_back(void **state)
 {
     (void)state;
@@ -199,7 +211,8 @@ static void hbm_is_given_back(void **state)
     end(&f);
 }
 
-/* Copies to the host go over the GPU's link: 10 ms at 1 GB/s stay 10 ms beside a collective that takes SMs and HBM. */
+/* Copies to the host go over the GPU's link: 10 ms at 1 GB/s stay 10 ms beside a collective that
+ * takes SMs and HBM. */
 static void copies_to_the_host_are_not_slowed(void **state)
 {
     (void)state;

@@ -10,8 +10,9 @@
 
 #include "blocks.h"
 
-/* PyTorch's rules: 1 byte counts 512 and reserves a 2 MiB segment; 3 MiB reserves 20 MiB, whose rest of 17 MiB then
- * serves 11 MiB (and keeps 6); 7 MiB reserves 20 MiB again; 21 MiB reserves 22 MiB (2 MiB steps). */
+/* PyTorch's rules: 1 byte counts 512 and reserves a 2 MiB segment; 3 MiB reserves 20 MiB, whose
+ * rest of 17 MiB then serves 11 MiB (and keeps 6); 7 MiB reserves 20 MiB again; 21 MiB reserves 22
+ * MiB (2 MiB steps). */
 static void sizes_round_as_in_pytorch(void **state)
 {
     (void)state;
@@ -76,7 +77,8 @@ static void a_pending_block_is_not_used_again_yet(void **state)
     hbm_release(&hbm);
 }
 
-/* 100 MiB: two free segments of 40 have to go before 80 fit (a retry); with 60 live, 80 can never fit. */
+/* 100 MiB: two free segments of 40 have to go before 80 fit (a retry); with 60 live, 80 can never
+ * fit. */
 static void free_segments_are_released_before_failing(void **state)
 {
     (void)state;
@@ -98,9 +100,10 @@ static void free_segments_are_released_before_failing(void **state)
     hbm_release(&hbm);
 }
 
-/* What one request counts and reserves: up to 1 MiB from 2 MiB of the small pool, below 10 MiB from 20 MiB, from there
- * on in steps of 2 MiB. Sizes are rounded to 512 B before that: 1 MiB - 511 is 1 MiB, 1 MiB + 1 is 1 MiB + 512. Of 12
- * MiB for 10 MiB + 512 the rest of 2 MiB - 512 is split off; of 12 MiB for 11 MiB there is 1 MiB left, which is not. */
+/* What one request counts and reserves: up to 1 MiB from 2 MiB of the small pool, below 10 MiB from
+ * 20 MiB, from there on in steps of 2 MiB. Sizes are rounded to 512 B before that: 1 MiB - 511 is 1
+ * MiB, 1 MiB + 1 is 1 MiB + 512. Of 12 MiB for 10 MiB + 512 the rest of 2 MiB - 512 is split off;
+ * of 12 MiB for 11 MiB there is 1 MiB left, which is not. */
 static void segments_have_their_sizes(void **state)
 {
     (void)state;
@@ -129,8 +132,9 @@ static void segments_have_their_sizes(void **state)
     }
 }
 
-/* A free segment of 20 MiB serves 19 MiB - 512 and keeps 1 MiB + 512, which serves as much again. 19 MiB would leave 1
- * MiB: they get all of it, the 20 count as allocated until they are freed, and nothing is left for another request. */
+/* A free segment of 20 MiB serves 19 MiB - 512 and keeps 1 MiB + 512, which serves as much again.
+ * 19 MiB would leave 1 MiB: they get all of it, the 20 count as allocated until they are freed, and
+ * nothing is left for another request. */
 static void large_blocks_keep_more_than_1_mib(void **state)
 {
     (void)state;
@@ -152,8 +156,8 @@ static void large_blocks_keep_more_than_1_mib(void **state)
     hbm_release(&hbm);
 }
 
-/* 2 MiB of the small pool: 1 MiB and 1 MiB - 512 leave 512, which is a block. Requests of the large pool find none of
- * it free, even where it is. */
+/* 2 MiB of the small pool: 1 MiB and 1 MiB - 512 leave 512, which is a block. Requests of the large
+ * pool find none of it free, even where it is. */
 static void small_blocks_keep_512_bytes(void **state)
 {
     (void)state;
@@ -172,14 +176,15 @@ static void small_blocks_keep_512_bytes(void **state)
     hbm_release(&hbm);
 }
 
-/* Segments of 40, 16, 20 and 16 MiB, all free. 15 MiB fit 16 best, the one at the lower address first; then the other;
- * then 20. */
+/* Segments of 40, 16, 20 and 16 MiB, all free. 15 MiB fit 16 best, the one at the lower address
+ * first; then the other; then 20. */
 static void the_smallest_block_at_the_lowest_address_is_taken(void **state)
 {
     (void)state;
     struct hbm hbm;
     start(&hbm, 1000 * MIB, false);
-    int32_t blocks[] = {take(&hbm, 40 * MIB), take(&hbm, 16 * MIB), take(&hbm, 20 * MIB), take(&hbm, 16 * MIB)};
+    int32_t blocks[] = {
+        take(&hbm, 40 * MIB), take(&hbm, 16 * MIB), take(&hbm, 20 * MIB), take(&hbm, 16 * MIB)};
     static const int order[] = {1, 3, 2, 0};
     for (int i = 3; i >= 0; i--)
         give(&hbm, blocks[i]);
@@ -188,8 +193,8 @@ static void the_smallest_block_at_the_lowest_address_is_taken(void **state)
     hbm_release(&hbm);
 }
 
-/* Blocks of 16 MiB of one segment each, the first of which is where another was before: its number is higher than that
- * of the block after it, its address lower. */
+/* Blocks of 16 MiB of one segment each, the first of which is where another was before: its number
+ * is higher than that of the block after it, its address lower. */
 static void addresses_decide_not_numbers(void **state)
 {
     (void)state;
@@ -197,8 +202,8 @@ static void addresses_decide_not_numbers(void **state)
     start(&hbm, 1000 * MIB, false);
     int32_t whole = take(&hbm, 64 * MIB), other = take(&hbm, 16 * MIB);
     give(&hbm, whole);
-    int32_t parts[] = {
-        take(&hbm, 14 * MIB), take(&hbm, 16 * MIB), take(&hbm, 16 * MIB), take(&hbm, 2 * MIB), take(&hbm, 16 * MIB)};
+    int32_t parts[] = {take(&hbm, 14 * MIB), take(&hbm, 16 * MIB), take(&hbm, 16 * MIB),
+        take(&hbm, 2 * MIB), take(&hbm, 16 * MIB)};
     assert_int_equal(hbm.reserved, 80 * MIB);
     assert_true(parts[1] > other);
     give(&hbm, other);
@@ -207,9 +212,9 @@ static void addresses_decide_not_numbers(void **state)
     hbm_release(&hbm);
 }
 
-/* 100 MiB with max_split_size_mb 30. Free: segments of 40 and 20 MiB; in use: 40. A request of 25 does not take the 40
- * (it is smaller than 30), and there are no 26 left. Step 6: the 40 go, which serves it: no retry, and the 20 are still
- * there. */
+/* 100 MiB with max_split_size_mb 30. Free: segments of 40 and 20 MiB; in use: 40. A request of 25
+ * does not take the 40 (it is smaller than 30), and there are no 26 left. Step 6: the 40 go, which
+ * serves it: no retry, and the 20 are still there. */
 static void oversize_blocks_go_before_all_others(void **state)
 {
     (void)state;
@@ -228,8 +233,8 @@ static void oversize_blocks_go_before_all_others(void **state)
     hbm_release(&hbm);
 }
 
-/* The same with free segments of 30, 40 and 20: 65 need two of them, the largest first, and the 20 stay. 90 cannot be
- * had from what is oversize: the rest goes too, with a retry. */
+/* The same with free segments of 30, 40 and 20: 65 need two of them, the largest first, and the 20
+ * stay. 90 cannot be had from what is oversize: the rest goes too, with a retry. */
 static void several_oversize_blocks_go_the_largest_first(void **state)
 {
     (void)state;
@@ -247,8 +252,8 @@ static void several_oversize_blocks_go_the_largest_first(void **state)
     }
 }
 
-/* max_split_size_mb 30, a free segment of 60: 40 and more take it whole, as it is less than 20 MiB larger; 40 itself is
- * exactly 20 MiB less and does not; nor does 10. */
+/* max_split_size_mb 30, a free segment of 60: 40 and more take it whole, as it is less than 20 MiB
+ * larger; 40 itself is exactly 20 MiB less and does not; nor does 10. */
 static void oversize_blocks_serve_large_requests_whole(void **state)
 {
     (void)state;
@@ -266,8 +271,8 @@ static void oversize_blocks_serve_large_requests_whole(void **state)
     }
 }
 
-/* memory_fraction is of all memory, of which others (the context, NCCL) may have taken more than the rest: of 100 MiB
- * half is allowed, and 40 are left beside 60. */
+/* memory_fraction is of all memory, of which others (the context, NCCL) may have taken more than
+ * the rest: of 100 MiB half is allowed, and 40 are left beside 60. */
 static void a_fraction_is_no_more_than_what_is_left(void **state)
 {
     (void)state;
@@ -276,22 +281,26 @@ static void a_fraction_is_no_more_than_what_is_left(void **state)
     } cases[] = {{0, 50}, {50, 50}, {60, 40}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct hbm hbm;
-        hbm_init(&hbm, 100 * MIB, cases[i].taken * MIB, &(struct hbm_options){.memory_fraction = 0.5});
-        assert_int_equal(hbm_alloc(&hbm, (cases[i].allowed + 2) * MIB, HBM_ACTIVATIONS, STREAM_COMPUTE), -1);
+        hbm_init(
+            &hbm, 100 * MIB, cases[i].taken * MIB, &(struct hbm_options){.memory_fraction = 0.5});
+        assert_int_equal(
+            hbm_alloc(&hbm, (cases[i].allowed + 2) * MIB, HBM_ACTIVATIONS, STREAM_COMPUTE), -1);
         assert_true(hbm_alloc(&hbm, cases[i].allowed * MIB, HBM_ACTIVATIONS, STREAM_COMPUTE) >= 0);
         hbm_release(&hbm);
     }
 }
 
-/* Half of 200 MiB is allowed, and 0.6 of that, 60, not collected. Searches for large blocks: 20, 30 (and 20 is freed),
- * 20 (taken and freed again, after 3), 38 (after 30 was freed at 3; freed at 4). 90 are reserved, with 2 of the small
- * pool, so the miss of 42, the fifth search, collects: ages are 2, 2 and 1, 5/3 in the mean, so 20 and 30 go, which is
- * enough, and 38 stays. Nothing goes before the GPU is drained. */
+/* Half of 200 MiB is allowed, and 0.6 of that, 60, not collected. Searches for large blocks: 20, 30
+ * (and 20 is freed), 20 (taken and freed again, after 3), 38 (after 30 was freed at 3; freed at 4).
+ * 90 are reserved, with 2 of the small pool, so the miss of 42, the fifth search, collects: ages
+ * are 2, 2 and 1, 5/3 in the mean, so 20 and 30 go, which is enough, and 38 stays. Nothing goes
+ * before the GPU is drained. */
 static void garbage_is_collected_by_age(void **state)
 {
     (void)state;
     struct hbm hbm;
-    hbm_init(&hbm, 200 * MIB, 0, &(struct hbm_options){.memory_fraction = 0.5, .garbage_collection_threshold = 0.6});
+    hbm_init(&hbm, 200 * MIB, 0,
+        &(struct hbm_options){.memory_fraction = 0.5, .garbage_collection_threshold = 0.6});
     int32_t a = take(&hbm, 20 * MIB), b = take(&hbm, 30 * MIB); /* 2 searches */
     give(&hbm, a);
     give(&hbm, take(&hbm, 1 * MIB)); /* of the small pool: counts nothing */
@@ -309,9 +318,9 @@ static void garbage_is_collected_by_age(void **state)
     hbm_release(&hbm);
 }
 
-/* Any sequence: allocated is the sum of live requests, and of up to 1 MiB each that large blocks are larger where pages
- * are not mapped one by one; reserved bounds it and never exceeds the capacity; at the end
- * nothing is left. */
+/* Any sequence: allocated is the sum of live requests, and of up to 1 MiB each that large blocks
+ * are larger where pages are not mapped one by one; reserved bounds it and never exceeds the
+ * capacity; at the end nothing is left. */
 static void keep_the_books(bool expandable)
 {
     enum { LIVE = 64, ROUNDS = 20000 };

@@ -9,9 +9,9 @@
 
 #include "blocks.h"
 
-/* Pages of 20 MiB: 30 MiB map two, the 10 left serve 10; then 35 map two more. All freed they are one block of 80,
- * which serves 75 where separate segments of 30, 10 and 36 could not. 90 more map what lacks: 90 - 5 = 85, five pages.
- */
+/* Pages of 20 MiB: 30 MiB map two, the 10 left serve 10; then 35 map two more. All freed they are
+ * one block of 80, which serves 75 where separate segments of 30, 10 and 36 could not. 90 more map
+ * what lacks: 90 - 5 = 85, five pages. */
 static void expandable_segments_grow(void **state)
 {
     (void)state;
@@ -33,9 +33,9 @@ static void expandable_segments_grow(void **state)
     hbm_release(&hbm);
 }
 
-/* Four pages: 32 MiB in use, 20 in use, 28 free; then the 32 are freed, too. 25 fit the end best, but the 32 cannot
- * grow, so they are cut (get_free_block of PyTorch compares what blocks can grow to). The end then serves 45 with a
- * page more; had it been cut to 3, it would take three. */
+/* Four pages: 32 MiB in use, 20 in use, 28 free; then the 32 are freed, too. 25 fit the end best,
+ * but the 32 cannot grow, so they are cut (get_free_block of PyTorch compares what blocks can grow
+ * to). The end then serves 45 with a page more; had it been cut to 3, it would take three. */
 static void the_end_of_an_expandable_segment_is_spared(void **state)
 {
     (void)state;
@@ -52,8 +52,9 @@ static void the_end_of_an_expandable_segment_is_spared(void **state)
     hbm_release(&hbm);
 }
 
-/* 100 MiB: 40, 20 and 40 live, the first freed. 20 from another stream fit when the 40 are unmapped (one page of them);
- * 20 of the hole that stays are mapped again for the first stream; then all is taken. */
+/* 100 MiB: 40, 20 and 40 live, the first freed. 20 from another stream fit when the 40 are unmapped
+ * (one page of them); 20 of the hole that stays are mapped again for the first stream; then all is
+ * taken. */
 static void holes_are_mapped_again(void **state)
 {
     (void)state;
@@ -76,8 +77,8 @@ static void holes_are_mapped_again(void **state)
     hbm_release(&hbm);
 }
 
-/* Two holes of 40 MiB, of which the one at the lower address, what is left of 60 after 20, has the higher number:
- * PyTorch maps the lower address first. */
+/* Two holes of 40 MiB, of which the one at the lower address, what is left of 60 after 20, has the
+ * higher number: PyTorch maps the lower address first. */
 static void the_hole_of_the_lowest_address_is_mapped(void **state)
 {
     (void)state;
@@ -101,9 +102,9 @@ static void the_hole_of_the_lowest_address_is_mapped(void **state)
     hbm_release(&hbm);
 }
 
-/* Pages are unmapped whole. 50 MiB at the start of the range, 30 after them, in four pages: freed, the 50 give back the
- * first two; their last 10 share the third page with the 30. Two pages for another stream fit in 80 MiB, a third does
- * not, however often it is tried. */
+/* Pages are unmapped whole. 50 MiB at the start of the range, 30 after them, in four pages: freed,
+ * the 50 give back the first two; their last 10 share the third page with the 30. Two pages for
+ * another stream fit in 80 MiB, a third does not, however often it is tried. */
 static void shared_pages_stay(void **state)
 {
     (void)state;
@@ -120,9 +121,9 @@ static void shared_pages_stay(void **state)
     hbm_release(&hbm);
 }
 
-/* A range of five pages, of which the middle three are free and then unmapped. Its first and third are mapped again,
- * and freed: free, not mapped, free. 60 take all three for one more page; PyTorch counts free blocks between and behind
- * holes with them. */
+/* A range of five pages, of which the middle three are free and then unmapped. Its first and third
+ * are mapped again, and freed: free, not mapped, free. 60 take all three for one more page; PyTorch
+ * counts free blocks between and behind holes with them. */
 static void holes_and_free_blocks_in_a_row_are_mapped_together(void **state)
 {
     (void)state;
@@ -146,9 +147,9 @@ static void holes_and_free_blocks_in_a_row_are_mapped_together(void **state)
     hbm_release(&hbm);
 }
 
-/* 240 MiB: 100, 20 and 40 live; the first is freed and unmapped for 100 of another stream. 60 of its hole are mapped
- * again and freed; then 80 need 20 more of the 40 that are left of the hole, and no retry. The same where something
- * small (2 x 1 MiB) stands before all that. */
+/* 240 MiB: 100, 20 and 40 live; the first is freed and unmapped for 100 of another stream. 60 of
+ * its hole are mapped again and freed; then 80 need 20 more of the 40 that are left of the hole,
+ * and no retry. The same where something small (2 x 1 MiB) stands before all that. */
 static void a_hole_and_the_free_block_before_it_are_one(void **state)
 {
     (void)state;

@@ -9,8 +9,8 @@
 
 #include "step.h"
 
-/* 1 GB of HBM, of which the CUDA context takes 50 MB and NCCL 30: 600 MB are kept, 500 MB more do not fit: 180 MB short
- * (in whole 2 MiB steps and 512 B; here exact enough). */
+/* 1 GB of HBM, of which the CUDA context takes 50 MB and NCCL 30: 600 MB are kept, 500 MB more do
+ * not fit: 180 MB short (in whole 2 MiB steps and 512 B; here exact enough). */
 static void out_of_memory_is_a_result(void **state)
 {
     (void)state;
@@ -37,8 +37,8 @@ static void out_of_memory_is_a_result(void **state)
     end(&f);
 }
 
-/* Of 1000 MiB the context takes 50 and NCCL's buffers 30 for each group of more than one rank: 920 are left, and 950 of
- * one rank alone. */
+/* Of 1000 MiB the context takes 50 and NCCL's buffers 30 for each group of more than one rank: 920
+ * are left, and 950 of one rank alone. */
 static void nccl_takes_its_buffers_before(void **state)
 {
     (void)state;
@@ -61,9 +61,9 @@ static void nccl_takes_its_buffers_before(void **state)
     }
 }
 
-/* 300 MB in every step, given back, then as many that are kept from the first step on: those take the block, so the
- * second step's cudaMalloc of 1 ms makes the second block, and from the third step on there is none: 2 ms in four
- * steps. A run of one step has what is kept from the start. */
+/* 300 MB in every step, given back, then as many that are kept from the first step on: those take
+ * the block, so the second step's cudaMalloc of 1 ms makes the second block, and from the third
+ * step on there is none: 2 ms in four steps. A run of one step has what is kept from the start. */
 static void what_the_first_step_keeps_takes_free_blocks(void **state)
 {
     (void)state;
@@ -90,10 +90,11 @@ static void what_the_first_step_keeps_takes_free_blocks(void **state)
     }
 }
 
-/* A block of 400 MB that a kernel of 10 ms on another stream uses, then one of 700 MB, then another kernel of 10 ms; a
- * cudaMalloc or cudaFree takes 1 ms. In 2 GB the second cudaMalloc lies beside the first kernel: 1 + 10 + 10 ms. In 1
- * GB it fails at 1 ms; the host waits for the kernel to 11 ms, frees the first block, tries again and issues the second
- * kernel at 13 ms: 23 ms, of which the host stood 1 + 10 + 2. */
+/* A block of 400 MB that a kernel of 10 ms on another stream uses, then one of 700 MB, then another
+ * kernel of 10 ms; a cudaMalloc or cudaFree takes 1 ms. In 2 GB the second cudaMalloc lies beside
+ * the first kernel: 1 + 10 + 10 ms. In 1 GB it fails at 1 ms; the host waits for the kernel to 11
+ * ms, frees the first block, tries again and issues the second kernel at 13 ms: 23 ms, of which the
+ * host stood 1 + 10 + 2. */
 static void a_retry_drains_the_gpu(void **state)
 {
     (void)state;
@@ -116,9 +117,10 @@ static void a_retry_drains_the_gpu(void **state)
     }
 }
 
-/* Two GPUs, one faster and one slower than 10 ms by a few per cent. A block of 700 MB of 1 GB is freed after a kernel
- * of 10 ms, and as much asked for 9.99 ms later: the slower one has to drain for it, the faster one has the block by
- * then. The result is the slower one's, whichever of the two it is. */
+/* Two GPUs, one faster and one slower than 10 ms by a few per cent. A block of 700 MB of 1 GB is
+ * freed after a kernel of 10 ms, and as much asked for 9.99 ms later: the slower one has to drain
+ * for it, the faster one has the block by then. The result is the slower one's, whichever of the
+ * two it is. */
 static void the_rank_that_stands_longest_is_the_result(void **state)
 {
     (void)state;
@@ -140,11 +142,11 @@ static void the_rank_that_stands_longest_is_the_result(void **state)
     }
 }
 
-/* Blocks of 20 MiB, each of which a kernel of 10 ms of another stream uses before it is freed. Events are asked for by
- * malloc, and nowhere else: the second malloc comes while the first kernel runs, so it makes a segment. The third finds
- * the first block when the host has meanwhile worked 15 ms, and makes a segment when it has not. The fourth comes after
- * another 15 ms: the second block's event, recorded when it was freed, has passed by then, as its kernel ended at 20
- * ms. */
+/* Blocks of 20 MiB, each of which a kernel of 10 ms of another stream uses before it is freed.
+ * Events are asked for by malloc, and nowhere else: the second malloc comes while the first kernel
+ * runs, so it makes a segment. The third finds the first block when the host has meanwhile worked
+ * 15 ms, and makes a segment when it has not. The fourth comes after another 15 ms: the second
+ * block's event, recorded when it was freed, has passed by then, as its kernel ended at 20 ms. */
 static void malloc_asks_for_events(void **state)
 {
     (void)state;
@@ -164,8 +166,9 @@ static void malloc_asks_for_events(void **state)
     }
 }
 
-/* The host takes 1 ms before each of three kernels. 512 MiB are kept; 64 MiB come after the first and 32 more after the
- * second, and go at the end. The samples are of the last step, from its begin, of each change in turn. */
+/* The host takes 1 ms before each of three kernels. 512 MiB are kept; 64 MiB come after the first
+ * and 32 more after the second, and go at the end. The samples are of the last step, from its
+ * begin, of each change in turn. */
 static void the_timeline_is_of_one_step(void **state)
 {
     (void)state;
@@ -189,7 +192,8 @@ static void the_timeline_is_of_one_step(void **state)
         double sum = 0;
         for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
             sum += sample->category_bytes[c];
-        assert_true(sample->time_s >= before && sample->time_s >= 0 && sample->time_s <= f.result.step_time_s + 1e-9);
+        assert_true(sample->time_s >= before && sample->time_s >= 0 &&
+                    sample->time_s <= f.result.step_time_s + 1e-9);
         assert_true(sample->category_bytes[HBM_PARAMETERS] == 512 << 20);
         assert_true(sample->reserved_bytes >= sum);
         most[0] = fmax(most[0], sample->category_bytes[HBM_ACTIVATIONS]);
@@ -202,7 +206,8 @@ static void the_timeline_is_of_one_step(void **state)
     end(&f);
 }
 
-/* 1,000 times a buffer of 1 to 7 MiB comes and goes: 2,000 samples, of which each row has five, and the fullest. */
+/* 1,000 times a buffer of 1 to 7 MiB comes and goes: 2,000 samples, of which each row has five, and
+ * the fullest. */
 static void long_timelines_have_the_highest_of_each_stretch(void **state)
 {
     (void)state;
@@ -222,7 +227,8 @@ static void long_timelines_have_the_highest_of_each_stretch(void **state)
         for (int i = row * EACH; i < (row + 1) * EACH; i++)
             if (i % 2 == 0 && i / 2 * 5 % 7 + 1 > most)
                 most = i / 2 * 5 % 7 + 1;
-        assert_int_equal((int64_t)f.result.timeline[row].category_bytes[HBM_ACTIVATIONS], most << 20);
+        assert_int_equal(
+            (int64_t)f.result.timeline[row].category_bytes[HBM_ACTIVATIONS], most << 20);
     }
     end(&f);
 }

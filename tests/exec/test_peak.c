@@ -8,9 +8,10 @@
 
 static const struct hw cluster = {.gpu.context_bytes.value = 1000, .node.nccl_bytes.value = 100};
 
-/* 512 bytes of weights all the time. Activations reach 1,024 bytes; half of them goes before 256 bytes of gradients
- * come, which count 512. In the first step the fullest moment is 512 + 1,024. The optimizer's state of 512 is made at
- * the end of that step, so the second step reaches 512 + 1,024 + 512. */
+/* 512 bytes of weights all the time. Activations reach 1,024 bytes; half of them goes before 256
+ * bytes of gradients come, which count 512. In the first step the fullest moment is 512 + 1,024.
+ * The optimizer's state of 512 is made at the end of that step, so the second step reaches 512 +
+ * 1,024 + 512. */
 static void kept_from_the_first_step_is_there_in_the_second(void **state)
 {
     (void)state;
@@ -83,7 +84,9 @@ static void the_fullest_stage_decides(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(kept_from_the_first_step_is_there_in_the_second),
-        cmocka_unit_test(each_group_of_several_ranks_has_a_communicator), cmocka_unit_test(the_fullest_stage_decides)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_from_the_first_step_is_there_in_the_second),
+        cmocka_unit_test(each_group_of_several_ranks_has_a_communicator),
+        cmocka_unit_test(the_fullest_stage_decides)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,25 +26,27 @@ static void begin_stages(struct fixture *f, int stages, int data, int gpus)
     plan_begin_programs(&f->builder, &f->plan, &mesh, AXIS_PP);
 }
 
-/* A message alone on its links: what NCCL's send and receive cost between two ranks (coll/p2p.c), at most at the rate
- * of the link, 100 GB/s inside a node (test_hw). */
+/* A message alone on its links: what NCCL's send and receive cost between two ranks (coll/p2p.c),
+ * at most at the rate of the link, 100 GB/s inside a node (test_hw). */
 static ps_t message_ps(const struct fixture *f, double bytes)
 {
-    struct coll_cost cost = coll_choose(
-        COLL_SEND_RECV, bytes, (struct coll_shape){.ranks = 2, .nodes = 1, .per_node = 2}, &f->hw, COLL_FREE);
+    struct coll_cost cost = coll_choose(COLL_SEND_RECV, bytes,
+        (struct coll_shape){.ranks = 2, .nodes = 1, .per_node = 2}, &f->hw, COLL_FREE);
     assert_true(cost.bus_bytes == bytes);
     return ps_from_s(cost.latency_s) + ps_from_s(bytes / fmin(cost.max_rate_Bps, 100e9));
 }
 
-static ps_t collective_ps(const struct fixture *f, enum coll_kind kind, double bytes, struct coll_shape shape)
+static ps_t collective_ps(
+    const struct fixture *f, enum coll_kind kind, double bytes, struct coll_shape shape)
 {
     struct coll_cost cost = coll_choose(kind, bytes, shape, &f->hw, COLL_FREE);
-    return ps_from_s(cost.latency_s) + ps_from_s(cost.bus_bytes / fmin(cost.max_rate_Bps, 100e9 / cost.gpu_out_factor));
+    return ps_from_s(cost.latency_s) +
+           ps_from_s(cost.bus_bytes / fmin(cost.max_rate_Bps, 100e9 / cost.gpu_out_factor));
 }
 
-/* Stage 0 computes 2 ms and sends 100 MB; stage 1, whose receive has waited, computes 3 ms and sends the same back, and
- * stage 0 computes 1 ms: 2 + message + 3 + message + 1 ms, on every rank that runs them. Stage 1 ends a message and 1
- * ms before the step does. */
+/* Stage 0 computes 2 ms and sends 100 MB; stage 1, whose receive has waited, computes 3 ms and
+ * sends the same back, and stage 0 computes 1 ms: 2 + message + 3 + message + 1 ms, on every rank
+ * that runs them. Stage 1 ends a message and 1 ms before the step does. */
 static void two_programs_take_turns(void **state)
 {
     (void)state;
@@ -55,12 +57,12 @@ static void two_programs_take_turns(void **state)
             f.options.fold = fold;
             plan_stream_wait(&f.builder, STREAM_COMM, computer(&f, 2));
             plan_send(&f.builder, STREAM_COMM, "activation", NEXT, 100e6, 0);
-            plan_stream_wait(
-                &f.builder, STREAM_COMPUTE, plan_recv(&f.builder, STREAM_COMM, "gradient", PREVIOUS, 100e6, 0));
+            plan_stream_wait(&f.builder, STREAM_COMPUTE,
+                plan_recv(&f.builder, STREAM_COMM, "gradient", PREVIOUS, 100e6, 0));
             computer(&f, 1);
             plan_next_program(&f.builder);
-            plan_stream_wait(
-                &f.builder, STREAM_COMPUTE, plan_recv(&f.builder, STREAM_COMM, "activation", NEXT, 100e6, 0));
+            plan_stream_wait(&f.builder, STREAM_COMPUTE,
+                plan_recv(&f.builder, STREAM_COMM, "activation", NEXT, 100e6, 0));
             plan_stream_wait(&f.builder, STREAM_COMM, computer(&f, 3));
             plan_send(&f.builder, STREAM_COMM, "gradient", PREVIOUS, 100e6, 0);
             run(&f);
@@ -82,10 +84,10 @@ static void two_programs_take_turns(void **state)
 
 static const double p2p_share = 0.85; /* of a ring's NVLinks (coll/p2p.c) */
 
-/* A message of 2 GB takes 20 ms / 0.85 at 100 GB/s: its sender reads it, its receiver has it staged (written, read) and
- * writes it, four bytes of HBM for each, of which either end counts half (nccl-tests' send_recv does all on each). A
- * kernel that moves bytes for 10 ms beside it has all of HBM until the bytes begin to move and 0.83 of it from then on.
- */
+/* A message of 2 GB takes 20 ms / 0.85 at 100 GB/s: its sender reads it, its receiver has it staged
+ * (written, read) and writes it, four bytes of HBM for each, of which either end counts half
+ * (nccl-tests' send_recv does all on each). A kernel that moves bytes for 10 ms beside it has all
+ * of HBM until the bytes begin to move and 0.83 of it from then on. */
 static void an_end_of_a_message_takes_half_of_its_bytes(void **state)
 {
     (void)state;
@@ -100,21 +102,24 @@ static void an_end_of_a_message_takes_half_of_its_bytes(void **state)
     double latency_s = s_from_ps(message_ps(&f, 2e9)) - 20e-3 / p2p_share;
     assert_true(latency_s > 0);
     for (int p = 0; p < 2; p++)
-        near(f.result.programs[p].breakdown.compute_s, latency_s + (10e-3 - latency_s) / (1 - 0.2 * p2p_share));
+        near(f.result.programs[p].breakdown.compute_s,
+            latency_s + (10e-3 - latency_s) / (1 - 0.2 * p2p_share));
     end(&f);
 }
 
 enum { STAGES = 4, MICRO_BATCHES = 3 };
 
-/* Stage s of a forward pipeline: receive, compute 2 ms, send for each micro-batch, receives and sends on separate
- * queues; then the first and the last stage reduce 40 MB, and all compute 1 ms. */
+/* Stage s of a forward pipeline: receive, compute 2 ms, send for each micro-batch, receives and
+ * sends on separate queues; then the first and the last stage reduce 40 MB, and all compute 1 ms.
+ */
 static void pipeline_stage(struct fixture *f, int stage, int ends)
 {
     int receive = plan_queue(&f->builder, "recv", QUEUE_COMM),
         embedding = plan_queue(&f->builder, "embedding", QUEUE_COMM);
     for (int m = 0; m < MICRO_BATCHES; m++) {
         if (stage > 0)
-            plan_stream_wait(&f->builder, STREAM_COMPUTE, plan_recv(&f->builder, receive, "recv", NEXT, 50e6, 0));
+            plan_stream_wait(&f->builder, STREAM_COMPUTE,
+                plan_recv(&f->builder, receive, "recv", NEXT, 50e6, 0));
         plan_stream_wait(&f->builder, STREAM_COMM, computer(f, 2));
         if (stage + 1 < STAGES)
             plan_send(&f->builder, STREAM_COMM, "send", NEXT, 50e6, 0);
@@ -127,9 +132,10 @@ static void pipeline_stage(struct fixture *f, int stage, int ends)
     computer(f, 1);
 }
 
-/* A message of 50 MB takes less than the 2 ms of a stage, so the last stage starts its first micro-batch after 3 stages
- * and 3 messages and works without a gap: 3 x (2 ms + message) + 3 x 2 ms. Then the all-reduce of two ranks, and 1 ms.
- * The first stage waits in that all-reduce since 6 ms. Kernels are not slowed by what collectives hold here. */
+/* A message of 50 MB takes less than the 2 ms of a stage, so the last stage starts its first
+ * micro-batch after 3 stages and 3 messages and works without a gap: 3 x (2 ms + message) + 3 x 2
+ * ms. Then the all-reduce of two ranks, and 1 ms. The first stage waits in that all-reduce since 6
+ * ms. Kernels are not slowed by what collectives hold here. */
 static void four_programs_fill_and_drain(void **state)
 {
     (void)state;
@@ -139,7 +145,8 @@ static void four_programs_fill_and_drain(void **state)
             begin_stages(&f, STAGES, data, 8);
             f.options.fold = fold;
             f.options.no_contention = true;
-            int ends = plan_group_of(&f.builder, "embedding", mesh_pair(&f.plan.mesh, AXIS_PP, 0, STAGES - 1));
+            int ends = plan_group_of(
+                &f.builder, "embedding", mesh_pair(&f.plan.mesh, AXIS_PP, 0, STAGES - 1));
             for (int s = 0; s < STAGES; s++) {
                 if (s > 0)
                     plan_next_program(&f.builder);
@@ -153,21 +160,23 @@ static void four_programs_fill_and_drain(void **state)
             assert_int_equal(f.result.last_step_end, before + reduce + MS);
             near(f.result.programs[0].breakdown.exposed_comm_s, s_from_ps(reduce));
             near(f.result.programs[3].breakdown.exposed_comm_s, s_from_ps(message + reduce));
-            /* The all-reduce, which is of data parallelism as far as it says, moves; what the first stage waits for
-             * the last one in it is bubble. So is what the last one waits for its first micro-batch, but the last
-             * message. */
+            /* The all-reduce, which is of data parallelism as far as it says, moves; what the first
+             * stage waits for the last one in it is bubble. So is what the last one waits for its
+             * first micro-batch, but the last message. */
             near(f.result.programs[0].breakdown.bubble_s, s_from_ps(before - 6 * MS));
             near(f.result.programs[0].breakdown.comm[PARALLEL_DATA].exposed_s, s_from_ps(reduce));
-            near(f.result.programs[3].breakdown.bubble_s, s_from_ps(3 * (2 * MS + message) - message));
-            near(f.result.programs[3].breakdown.comm[PARALLEL_PIPELINE].exposed_s, s_from_ps(message));
+            near(f.result.programs[3].breakdown.bubble_s,
+                s_from_ps(3 * (2 * MS + message) - message));
+            near(f.result.programs[3].breakdown.comm[PARALLEL_PIPELINE].exposed_s,
+                s_from_ps(message));
             near(f.result.programs[1].breakdown.compute_s, 7e-3);
             assert_int_equal(f.result.ranks_simulated, fold != FOLD_OFF ? STAGES : STAGES * data);
             end(&f);
         }
 }
 
-/* Two stages, each a node of four GPUs, send over their NICs at the same time, and reduce 80 MB inside the node. Folded
- * and not it is the same step, by the picosecond. */
+/* Two stages, each a node of four GPUs, send over their NICs at the same time, and reduce 80 MB
+ * inside the node. Folded and not it is the same step, by the picosecond. */
 static void stages_on_nodes_fold(void **state)
 {
     (void)state;
@@ -184,11 +193,11 @@ static void stages_on_nodes_fold(void **state)
         for (int s = 0; s < 2; s++) {
             if (s > 0) {
                 plan_next_program(&f.builder);
-                plan_stream_wait(
-                    &f.builder, STREAM_COMPUTE, plan_recv(&f.builder, STREAM_COMM, "activation", NEXT, 30e6, 0));
+                plan_stream_wait(&f.builder, STREAM_COMPUTE,
+                    plan_recv(&f.builder, STREAM_COMM, "activation", NEXT, 30e6, 0));
             }
-            int buffer =
-                plan_alloc(&f.builder, STREAM_COMPUTE, "activation", INT64_C(1000000) * (s + 1), HBM_ACTIVATIONS);
+            int buffer = plan_alloc(&f.builder, STREAM_COMPUTE, "activation",
+                INT64_C(1000000) * (s + 1), HBM_ACTIVATIONS);
             int forward = mover(&f, STREAM_COMPUTE, 1 + s, 0);
             if (s == 0) {
                 plan_stream_wait(&f.builder, STREAM_COMM, forward);
@@ -213,15 +222,16 @@ static void stages_on_nodes_fold(void **state)
     assert_int_equal(ends[FOLD_AUTO], ends[FOLD_OFF]);
 }
 
-/* A collective, a send and a receive on three queues wait at once for the other rank, which comes 4 ms later. A kernel
- * of 1 ms that only computes has the SMs that all three together leave. */
+/* A collective, a send and a receive on three queues wait at once for the other rank, which comes 4
+ * ms later. A kernel of 1 ms that only computes has the SMs that all three together leave. */
 static void any_number_of_queues_hold_sms(void **state)
 {
     (void)state;
     struct fixture f;
     begin_stages(&f, 2, 1, 2);
     static const char *const names[] = {"comm", "second", "third"};
-    int queues[3], pair = plan_group_of(&f.builder, "pair", mesh_group(&f.plan.mesh, 1U << AXIS_PP));
+    int queues[3],
+        pair = plan_group_of(&f.builder, "pair", mesh_group(&f.plan.mesh, 1U << AXIS_PP));
     for (int q = 0; q < 3; q++)
         queues[q] = plan_queue(&f.builder, names[q], QUEUE_COMM);
     for (int s = 0; s < 2; s++) {
@@ -253,7 +263,8 @@ static void any_number_of_queues_hold_sms(void **state)
     end(&f);
 }
 
-/* The second program asks for more than a GPU has: the job is out of memory, and that program says why. */
+/* The second program asks for more than a GPU has: the job is out of memory, and that program says
+ * why. */
 static void the_fullest_program_decides(void **state)
 {
     (void)state;
@@ -265,7 +276,9 @@ static void the_fullest_program_decides(void **state)
         computer(&f, 1);
         plan_next_program(&f.builder);
         plan_keep(&f.builder, "weights", 900000000, HBM_PARAMETERS);
-        plan_free(&f.builder, plan_alloc(&f.builder, STREAM_COMPUTE, "logits", 200000000, HBM_ACTIVATIONS), PLAN_NO_OP);
+        plan_free(&f.builder,
+            plan_alloc(&f.builder, STREAM_COMPUTE, "logits", 200000000, HBM_ACTIVATIONS),
+            PLAN_NO_OP);
         computer(&f, 1);
         run(&f);
         assert_int_equal(f.result.status, EXEC_OOM);
@@ -273,13 +286,15 @@ static void the_fullest_program_decides(void **state)
         assert_string_equal(f.result.memory.oom_op, "logits");
         assert_string_equal(f.result.programs[1].memory.oom_op, "logits");
         assert_null(f.result.programs[0].memory.oom_op);
-        near(f.result.memory.required_bytes, 900000256 + 200000000); /* rounded up to 512 bytes each */
+        near(f.result.memory.required_bytes,
+            900000256 + 200000000); /* rounded up to 512 bytes each */
         near(f.result.programs[0].memory.required_bytes, 100000256);
         end(&f);
     }
 }
 
-/* Traces of ranks 1 and 3 of two stages of two: each shows its own program's ops, folded by the first rank of it. */
+/* Traces of ranks 1 and 3 of two stages of two: each shows its own program's ops, folded by the
+ * first rank of it. */
 static void spans_are_those_of_the_ranks_program(void **state)
 {
     (void)state;
@@ -294,7 +309,8 @@ static void spans_are_those_of_the_ranks_program(void **state)
         plan_send(&f.builder, STREAM_COMM, "send", NEXT, 10e6, 0);
         plan_next_program(&f.builder);
         int queue = plan_queue(&f.builder, "recv", QUEUE_COMM);
-        plan_stream_wait(&f.builder, STREAM_COMPUTE, plan_recv(&f.builder, queue, "recv", NEXT, 10e6, 0));
+        plan_stream_wait(
+            &f.builder, STREAM_COMPUTE, plan_recv(&f.builder, queue, "recv", NEXT, 10e6, 0));
         computer(&f, 1);
         run(&f);
         assert_int_equal(f.result.n_spans, 4);
@@ -312,8 +328,8 @@ static void spans_are_those_of_the_ranks_program(void **state)
     }
 }
 
-/* The host of stage 1 waits for its message before it issues the kernel: 2 ms for the other stage and the message, of
- * which nothing is the host's. */
+/* The host of stage 1 waits for its message before it issues the kernel: 2 ms for the other stage
+ * and the message, of which nothing is the host's. */
 static void a_host_blocked_for_a_message_is_not_slow(void **state)
 {
     (void)state;
@@ -323,7 +339,8 @@ static void a_host_blocked_for_a_message_is_not_slow(void **state)
     plan_stream_wait(&f.builder, STREAM_COMM, computer(&f, 2));
     plan_send(&f.builder, STREAM_COMM, "activation", NEXT, 100e6, 0);
     plan_next_program(&f.builder);
-    plan_host_wait(&f.builder, "recv.wait", plan_recv(&f.builder, STREAM_COMM, "activation", NEXT, 100e6, 0), 0);
+    plan_host_wait(&f.builder, "recv.wait",
+        plan_recv(&f.builder, STREAM_COMM, "activation", NEXT, 100e6, 0), 0);
     computer(&f, 3);
     run(&f);
     const struct exec_breakdown *second = &f.result.programs[1].breakdown;
@@ -334,9 +351,9 @@ static void a_host_blocked_for_a_message_is_not_slow(void **state)
     end(&f);
 }
 
-/* Stage 1 of 3 sends 100 MB to stage 2, and as much again to stage 2 or to stage 0 at the same time. Four GPUs of a
- * mesh share 90 GB/s as 30 to each other: two messages on one pair take turns, on two pairs they do not. Behind a
- * switch both have a half of what leaves the GPU. */
+/* Stage 1 of 3 sends 100 MB to stage 2, and as much again to stage 2 or to stage 0 at the same
+ * time. Four GPUs of a mesh share 90 GB/s as 30 to each other: two messages on one pair take turns,
+ * on two pairs they do not. Behind a switch both have a half of what leaves the GPU. */
 static double two_messages(int fabric, bool same_pair)
 {
     struct fixture f;
@@ -362,8 +379,8 @@ static double two_messages(int fabric, bool same_pair)
         computer(&f, 1);
     }
     run(&f);
-    struct coll_cost cost = coll_choose(
-        COLL_SEND_RECV, 100e6, (struct coll_shape){.ranks = 2, .nodes = 1, .per_node = 2}, &f.hw, COLL_FREE);
+    struct coll_cost cost = coll_choose(COLL_SEND_RECV, 100e6,
+        (struct coll_shape){.ranks = 2, .nodes = 1, .per_node = 2}, &f.hw, COLL_FREE);
     double bytes_s = s_from_ps(f.result.last_step_end) - 1e-3 - cost.latency_s;
     end(&f);
     return bytes_s;

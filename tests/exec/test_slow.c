@@ -10,11 +10,13 @@
 static void set_slow(struct fixture *f, const char *text)
 {
     struct diag diag = DIAG_INIT;
-    degrade_gpus(&f->options.gpu_events, &f->hw, f->plan.mesh.ranks, text, (struct source_pos){0}, &f->arena, &diag);
+    degrade_gpus(&f->options.gpu_events, &f->hw, f->plan.mesh.ranks, text, (struct source_pos){0},
+        &f->arena, &diag);
     assert_string_equal(diag.text, "");
 }
 
-/* A kernel that computes for 10 ms, then one that moves bytes for 5 ms, which no clock of SMs changes. */
+/* A kernel that computes for 10 ms, then one that moves bytes for 5 ms, which no clock of SMs
+ * changes. */
 static void what_is_computed_takes_longer(void **state)
 {
     (void)state;
@@ -44,12 +46,14 @@ static void what_is_computed_takes_longer(void **state)
         run(&f);
         near(f.result.step_time_s, cases[c / 2].want_s);
         near(f.result.breakdown.compute_s, cases[c / 2].want_s);
-        near(f.result.breakdown.contention_s, 0); /* slow is not the same as slowed by collectives */
+        near(
+            f.result.breakdown.contention_s, 0); /* slow is not the same as slowed by collectives */
         end(&f);
     }
 }
 
-/* Kernels of a row that is looked at ahead run at the speed of their time: 20 of 1 ms, half as fast after 7.5. */
+/* Kernels of a row that is looked at ahead run at the speed of their time: 20 of 1 ms, half as fast
+ * after 7.5. */
 static void what_follows_runs_at_the_new_speed(void **state)
 {
     (void)state;
@@ -67,8 +71,8 @@ static void what_follows_runs_at_the_new_speed(void **state)
     }
 }
 
-/* Two GPUs compute for 10 ms and then gather, for 0.11 + 1 ms: the fast one waits for the slow one. Where both are as
- * slow, one stands for both. */
+/* Two GPUs compute for 10 ms and then gather, for 0.11 + 1 ms: the fast one waits for the slow one.
+ * Where both are as slow, one stands for both. */
 static void others_wait_for_it(void **state)
 {
     (void)state;
@@ -91,7 +95,8 @@ static void others_wait_for_it(void **state)
         f.options.fold = FOLD_AUTO;
         int world = plan_group(&f.builder, "world", 2, 1);
         plan_stream_wait(&f.builder, STREAM_COMM, computer(&f, 10));
-        int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+        int gather =
+            plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
         plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
         mover(&f, STREAM_COMPUTE, 1, 0);
         run(&f);

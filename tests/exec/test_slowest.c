@@ -25,7 +25,8 @@ static void gather_all(struct fixture *f)
 {
     int world = plan_group(&f->builder, "world", RANKS, 1);
     plan_stream_wait(&f->builder, STREAM_COMM, computer(f, 10));
-    int gather = plan_collective(&f->builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+    int gather =
+        plan_collective(&f->builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
     plan_stream_wait(&f->builder, STREAM_COMPUTE, gather);
     mover(f, STREAM_COMPUTE, 1, 0);
 }
@@ -47,7 +48,8 @@ static void the_slowest_nodes_decide(void **state)
 {
     (void)state;
     double alike_s = step_of(FOLD_SLOWEST, 0, 1);
-    double all_s = step_of(FOLD_OFF, SPREAD, RANKS), slowest_s = step_of(FOLD_SLOWEST, SPREAD, RANKS / 2);
+    double all_s = step_of(FOLD_OFF, SPREAD, RANKS),
+           slowest_s = step_of(FOLD_SLOWEST, SPREAD, RANKS / 2);
     near(slowest_s, all_s);
     double longer_s = 10e-3 * (1 / (1 - SPREAD * SLOWEST) - 1);
     assert_true(fabs(slowest_s - alike_s - longer_s) < 1e-7); /* SLOWEST has six digits */
@@ -94,8 +96,9 @@ static void every_rank_has_a_timeline(void **state)
     }
 }
 
-/* A block of 700 MB of 1 GB is freed after a kernel of 10 ms, and as much asked for 9.99 ms later: slower GPUs drain
- * for it. The slowest one is the result, whichever it is, and what its ranks did adds up to the step. */
+/* A block of 700 MB of 1 GB is freed after a kernel of 10 ms, and as much asked for 9.99 ms later:
+ * slower GPUs drain for it. The slowest one is the result, whichever it is, and what its ranks did
+ * adds up to the step. */
 static void the_allocator_of_the_slowest_is_the_result(void **state)
 {
     (void)state;
@@ -108,12 +111,14 @@ static void the_allocator_of_the_slowest_is_the_result(void **state)
             int first = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 700000000, HBM_GATHERED);
             plan_free(&f.builder, first, computer(&f, 10));
             plan_host(&f.builder, "work", 9.99e-3);
-            int second = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 700000000, HBM_GATHERED);
+            int second =
+                plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 700000000, HBM_GATHERED);
             plan_free(&f.builder, second, computer(&f, 1));
             run(&f);
             results[i] = f.result;
             const struct exec_breakdown *part = &f.result.programs[0].breakdown;
-            near(part->compute_s + part->exposed_comm_s + part->bubble_s + part->host_bound_s + part->other_idle_s,
+            near(part->compute_s + part->exposed_comm_s + part->bubble_s + part->host_bound_s +
+                     part->other_idle_s,
                 f.result.step_time_s);
             end(&f);
         }

@@ -11,8 +11,8 @@
 
 static const ps_t MS = 1000000000; /* picoseconds */
 
-/* The GPU of step.h: channels hold 20 of 100 SMs, so a kernel that computes takes 1 / 0.8 of its time beside a
- * collective. */
+/* The GPU of step.h: channels hold 20 of 100 SMs, so a kernel that computes takes 1 / 0.8 of its
+ * time beside a collective. */
 /* Two computing kernels, the second beside an all-gather that a third kernel waits for. */
 static void build(struct plan *plan, int ranks)
 {
@@ -31,7 +31,8 @@ static void build(struct plan *plan, int ranks)
     plan_end(&builder);
 }
 
-static void assert_span(const struct exec_span *span, const char *name, ps_t start, ps_t end, int stream)
+static void assert_span(
+    const struct exec_span *span, const char *name, ps_t start, ps_t end, int stream)
 {
     assert_string_equal(span->name, name);
     assert_int_equal(span->start, start);
@@ -39,16 +40,20 @@ static void assert_span(const struct exec_span *span, const char *name, ps_t sta
     assert_int_equal(span->stream, stream);
 }
 
-/* One rank stands for two. All-gather of 1 GB on two: 100 + 10 us, then 0.5 GB at 100 GB/s: 5.11 ms. `beside` runs
- * 5.11 ms at 0.8 of its speed, which leaves 10 - 4.088 ms. */
+/* One rank stands for two. All-gather of 1 GB on two: 100 + 10 us, then 0.5 GB at 100 GB/s: 5.11
+ * ms. `beside` runs 5.11 ms at 0.8 of its speed, which leaves 10 - 4.088 ms. */
 static void one_step(void **state)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan;
     struct hw hw = test_hw();
     const int ranks[] = {1};
-    struct exec_options options = {
-        .steps = 1, .warmup_steps = 2, .seed = 1, .fold = FOLD_AUTO, .trace_ranks = ranks, .n_trace_ranks = 1};
+    struct exec_options options = {.steps = 1,
+        .warmup_steps = 2,
+        .seed = 1,
+        .fold = FOLD_AUTO,
+        .trace_ranks = ranks,
+        .n_trace_ranks = 1};
     struct exec_result result, off;
     (void)state;
     build(&plan, 2);
@@ -71,7 +76,8 @@ static void one_step(void **state)
     assert_int_equal(spans[1].collective, COLL_ALL_GATHER);
     assert_int_equal(spans[1].group_size, 2);
     assert_true(spans[1].bytes == 1e9 && spans[1].bus_bytes == 0.5e9);
-    assert_int_equal(spans[1].bound, COLL_BOUND_PCIE); /* of 5.11 ms 5 are bytes, inside a node without NVLink */
+    assert_int_equal(
+        spans[1].bound, COLL_BOUND_PCIE); /* of 5.11 ms 5 are bytes, inside a node without NVLink */
     assert_int_equal(spans[1].moving, spans[1].start);
     /* off: nothing recorded, and the same run */
     options.n_trace_ranks = 0;
@@ -82,8 +88,8 @@ static void one_step(void **state)
     arena_release(&arena);
 }
 
-/* With noise each of the ranks asked for has its own spans, by rank; streams never overlap; a collective moves when the
- * last has come and ends on all at once. */
+/* With noise each of the ranks asked for has its own spans, by rank; streams never overlap; a
+ * collective moves when the last has come and ends on all at once. */
 static void several_ranks(void **state)
 {
     struct arena arena = ARENA_INIT;
@@ -109,7 +115,8 @@ static void several_ranks(void **state)
         for (int j = i < 4 ? 0 : 4; j < i; j++)
             if (result.spans[j].stream == span->stream)
                 stream_ends = result.spans[j].end;
-        assert_true(span->start >= stream_ends && span->end > span->start && span->moving >= span->start);
+        assert_true(
+            span->start >= stream_ends && span->end > span->start && span->moving >= span->start);
         if (span->is_collective)
             gather[i / 4] = span;
     }
@@ -127,8 +134,8 @@ static void assert_about(ps_t time, double ms)
     assert_true(fabs((double)time - ms * (double)MS) < 1000);
 }
 
-static void assert_host(
-    const struct exec_host_span *span, enum exec_host_kind kind, int32_t op, double start_ms, double end_ms)
+static void assert_host(const struct exec_host_span *span, enum exec_host_kind kind, int32_t op,
+    double start_ms, double end_ms)
 {
     assert_int_equal(span->kind, kind);
     assert_int_equal(span->op, op);
@@ -136,8 +143,9 @@ static void assert_host(
     assert_about(span->end, end_ms);
 }
 
-/* The host issues `a` for 1 ms, works for 2, waits for `a`, which runs from 1 to 11 ms, has 0.5 ms to do after that,
- * and issues `b` for 1 ms. The other op that `b` waits for is on its own stream. */
+/* The host issues `a` for 1 ms, works for 2, waits for `a`, which runs from 1 to 11 ms, has 0.5 ms
+ * to do after that, and issues `b` for 1 ms. The other op that `b` waits for is on its own stream.
+ */
 static void the_host(void **state)
 {
     struct arena arena = ARENA_INIT;
@@ -172,8 +180,8 @@ static void the_host(void **state)
     arena_release(&arena);
 }
 
-/* 1,100 kernels of 10 ms that cost 1 us each to launch: the first runs from 1 us on, and after the 1,024th launch the
- * queue is full, until half of it has ended: 512 kernels, at 1 us + 5.12 s. */
+/* 1,100 kernels of 10 ms that cost 1 us each to launch: the first runs from 1 us on, and after the
+ * 1,024th launch the queue is full, until half of it has ended: 512 kernels, at 1 us + 5.12 s. */
 static void a_full_queue(void **state)
 {
     struct arena arena = ARENA_INIT;
@@ -186,7 +194,8 @@ static void a_full_queue(void **state)
     (void)state;
     plan_begin(&builder, &plan, 1);
     for (int i = 0; i < 1100; i++)
-        plan_kernel(&builder, STREAM_COMPUTE, "k", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 10e9), 1e-6);
+        plan_kernel(
+            &builder, STREAM_COMPUTE, "k", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 10e9), 1e-6);
     plan_end(&builder);
     exec_run(&result, &plan, &hw, &options, &arena);
     assert_int_equal(result.n_host_spans, 1 + 1100 + 1);
@@ -196,8 +205,9 @@ static void a_full_queue(void **state)
     arena_release(&arena);
 }
 
-/* Blocks that the step before left are there at once: the host's timeline and the step are, to the picosecond, those of
- * a program that allocates nothing. No segment of it is empty, not that of the host's wait for what has ended. */
+/* Blocks that the step before left are there at once: the host's timeline and the step are, to the
+ * picosecond, those of a program that allocates nothing. No segment of it is empty, not that of the
+ * host's wait for what has ended. */
 static void memory_that_is_there_takes_no_time(void **state)
 {
     (void)state;
@@ -212,7 +222,9 @@ static void memory_that_is_there_takes_no_time(void **state)
         at->options.trace_ranks = &rank;
         at->options.n_trace_ranks = 1;
         for (int i = 0; i < 2; i++) {
-            int block = allocates ? plan_alloc(&at->builder, STREAM_COMPUTE, "block", 32 << 20, HBM_ACTIVATIONS) : 0;
+            int block = allocates ? plan_alloc(&at->builder, STREAM_COMPUTE, "block", 32 << 20,
+                                        HBM_ACTIVATIONS)
+                                  : 0;
             last = mover(at, STREAM_COMPUTE, 2, 1e-3);
             if (allocates)
                 plan_free(&at->builder, block, PLAN_NO_OP);
@@ -223,7 +235,8 @@ static void memory_that_is_there_takes_no_time(void **state)
     }
     assert_int_equal(f[1].result.n_host_spans, f[0].result.n_host_spans);
     for (int i = 0; i < f[0].result.n_host_spans; i++) {
-        const struct exec_host_span *one = &f[0].result.host_spans[i], *other = &f[1].result.host_spans[i];
+        const struct exec_host_span *one = &f[0].result.host_spans[i],
+                                    *other = &f[1].result.host_spans[i];
         assert_int_equal(other->kind, one->kind);
         assert_true(one->end > one->start && other->end - other->start == one->end - one->start);
     }
@@ -233,13 +246,14 @@ static void memory_that_is_there_takes_no_time(void **state)
         end(&f[i]);
 }
 
-/* What binds each. An all-gather of 10 KB: LL's 6.6 us, beside which its bytes take less than one. Two of 1 GB at a
- * time, one over two nodes at 100 GB/s and one inside a node: the GPU's links, of which each gets half. One over two
- * nodes: the NICs, two of 25 GB/s beside 100 inside. */
+/* What binds each. An all-gather of 10 KB: LL's 6.6 us, beside which its bytes take less than one.
+ * Two of 1 GB at a time, one over two nodes at 100 GB/s and one inside a node: the GPU's links, of
+ * which each gets half. One over two nodes: the NICs, two of 25 GB/s beside 100 inside. */
 static void spans_say_what_binds(void **state)
 {
     (void)state;
-    static const enum coll_bound expected[] = {COLL_BOUND_LATENCY, COLL_BOUND_SHARED_LINKS, COLL_BOUND_NIC};
+    static const enum coll_bound expected[] = {
+        COLL_BOUND_LATENCY, COLL_BOUND_SHARED_LINKS, COLL_BOUND_NIC};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         struct fixture f;
         const int rank = 0;
@@ -250,7 +264,8 @@ static void spans_say_what_binds(void **state)
         if (i == 2)
             f.hw.node.nic_bandwidth.value = 25e9;
         int world = plan_group(&f.builder, "world", ranks, 1);
-        plan_collective(&f.builder, STREAM_COMM, "one", COLL_ALL_GATHER, i == 0 ? 1e4 : 1e9, world, 0);
+        plan_collective(
+            &f.builder, STREAM_COMM, "one", COLL_ALL_GATHER, i == 0 ? 1e4 : 1e9, world, 0);
         if (i == 1) {
             int node = plan_group(&f.builder, "node", 2, 1);
             plan_collective(&f.builder, STREAM_REPLICATE, "two", COLL_ALL_GATHER, 1e9, node, 0);
@@ -259,7 +274,8 @@ static void spans_say_what_binds(void **state)
         run(&f);
         assert_int_equal(f.result.n_spans, i == 1 ? 3 : 2);
         for (int s = 0; s < f.result.n_spans; s++)
-            assert_int_equal(f.result.spans[s].bound, f.result.spans[s].is_collective ? expected[i] : COLL_BOUND_NONE);
+            assert_int_equal(f.result.spans[s].bound,
+                f.result.spans[s].is_collective ? expected[i] : COLL_BOUND_NONE);
         end(&f);
     }
 }
@@ -268,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(several_ranks),
         cmocka_unit_test(the_host), cmocka_unit_test(a_full_queue),
-        cmocka_unit_test(memory_that_is_there_takes_no_time), cmocka_unit_test(spans_say_what_binds)};
+        cmocka_unit_test(memory_that_is_there_takes_no_time),
+        cmocka_unit_test(spans_say_what_binds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,22 @@
-/* Chunk-level mode: every slice of every chunk of every step of one collective is a message over the links of
- * fabric/fabric.h, on the engine. It checks the flow-level mode of coll/ and exec/, which prices the same collective as
- * latency + bytes / rate.
+/* Chunk-level mode: every slice of every chunk of every step of one collective is a message over
+ * the links of fabric/fabric.h, on the engine. It checks the flow-level mode of coll/ and exec/,
+ * which prices the same collective as latency + bytes / rate.
  *
- * A connection from a rank to the next sends its messages in order, one at a time; each takes its links at max-min fair
- * rates and arrives a hop latency after its last byte left, while the connection goes on; inside a node, a ring's hop
- * passes before the first slice of a chunk instead and keeps the connection waiting, as the data of nccl-tests have it
- * (coll/ring.c). Latencies are those of protocol Simple. A message is sent once what
- * it depends on has arrived: in a ring the same slice of the chunk one step before, in a tree the slice from every
- * child (up) or from the parent (down). NCCL's channels, which share the data evenly and run in step, are taken
- * together: a message is a slice of all of them and spreads over the NICs that they are rotated over. A tree's chains
- * inside a node are rotated too, so each GPU carries the mean of what a chain's GPUs send.
+ * A connection from a rank to the next sends its messages in order, one at a time; each takes its
+ * links at max-min fair rates and arrives a hop latency after its last byte left, while the
+ * connection goes on; inside a node, a ring's hop passes before the first slice of a chunk instead
+ * and keeps the connection waiting, as the data of nccl-tests have it (coll/ring.c). Latencies are
+ * those of protocol Simple. A message is sent once what it depends on has arrived: in a ring the
+ * same slice of the chunk one step before, in a tree the slice from every child (up) or from the
+ * parent (down). NCCL's channels, which share the data evenly and run in step, are taken together:
+ * a message is a slice of all of them and spreads over the NICs that they are rotated over. A
+ * tree's chains inside a node are rotated too, so each GPU carries the mean of what a chain's GPUs
+ * send.
  *
- * Modelled: ring (all_reduce, all_gather, reduce_scatter, broadcast), double binary tree and CollNetChain (all_reduce),
- * on any regular group; CollNetChain over several nodes of a cluster that has it. Ignored: the end of a buffer's
- * credits (8 steps of a connection; compare with nccl_credit_latency near 0), channels that drift apart, other
- * traffic. */
+ * Modelled: ring (all_reduce, all_gather, reduce_scatter, broadcast), double binary tree and
+ * CollNetChain (all_reduce), on any regular group; CollNetChain over several nodes of a cluster
+ * that has it. Ignored: the end of a buffer's credits (8 steps of a connection; compare with
+ * nccl_credit_latency near 0), channels that drift apart, other traffic. */
 #ifndef FLOPCAST_TESTS_FABRIC_CHUNKS_H
 #define FLOPCAST_TESTS_FABRIC_CHUNKS_H
 
@@ -27,13 +29,13 @@
 #include <stdlib.h>
 
 struct chunk_options {
-    double chunk_bytes;                          /* at most, of one channel and step; may be infinite */
-    int slices;                                  /* messages of a chunk */
+    double chunk_bytes; /* at most, of one channel and step; may be infinite */
+    int slices;         /* messages of a chunk */
     const struct degrade_events *degraded_links; /* those of the start happen; NULL: none */
 };
 
-/* A connection. Message j waits for message j - lag of the inputs, but the first `lag` of every period wait for none:
- * what a rank of a ring sends first is its own. */
+/* A connection. Message j waits for message j - lag of the inputs, but the first `lag` of every
+ * period wait for none: what a rank of a ring sends first is its own. */
 struct edge {
     int from, to;
     struct link_weight *weights;
@@ -62,22 +64,26 @@ struct chunk_run {
     struct link_weight *scratch;
 };
 
-/* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast sends eighths. */
+/* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast
+ * sends eighths. */
 static inline struct chunk_options chunks_as_nccl(enum coll_kind kind)
 {
-    /* NVIDIA/nccl: NCCL_STEPS 8, default buffer of Simple 4 MiB (src/include/device.h, src/init.cc); chunks of 4 steps
-     * in slices of 2, broadcast 1 and 1 (src/include/collectives.h). */
+    /* NVIDIA/nccl: NCCL_STEPS 8, default buffer of Simple 4 MiB (src/include/device.h,
+     * src/init.cc); chunks of 4 steps in slices of 2, broadcast 1 and 1
+     * (src/include/collectives.h). */
     const double step = 4.0 * 1024 * 1024 / 8;
     if (kind == COLL_BROADCAST)
         return (struct chunk_options){.chunk_bytes = step, .slices = 1};
     return (struct chunk_options){.chunk_bytes = 4 * step, .slices = 2};
 }
 
-/* As the formulas of coll/ assume: a ring's chunks are as large as the data allow, in two slices; the pipeline of other
- * algorithms is so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
+/* As the formulas of coll/ assume: a ring's chunks are as large as the data allow, in two slices;
+ * the pipeline of other algorithms is so fine (1000 messages) that filling it costs little (26 hops
+ * of 512 ranks: 0.8 %). */
 static inline struct chunk_options chunks_as_flow(enum coll_algorithm algorithm)
 {
-    return (struct chunk_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_RING ? 2 : 1000};
+    return (struct chunk_options){
+        .chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_RING ? 2 : 1000};
 }
 
 static int rank_at(const struct chunk_run *run, int member)
@@ -120,7 +126,8 @@ static void ring(struct chunk_run *run, enum coll_kind kind)
         depend(run, i, (i + n - 1) % n);
 }
 
-/* Edges of one tree by member: up[i] leads from member i towards the root, down[i] to it; -1 at the root. */
+/* Edges of one tree by member: up[i] leads from member i towards the root, down[i] to it; -1 at the
+ * root. */
 struct tree {
     int *up, *down, *parent;
 };
@@ -153,7 +160,8 @@ static void tree_inputs(struct chunk_run *run, const struct tree *tree, int rank
             depend(run, tree->down[i], tree->down[parent]);
             continue;
         }
-        for (int k = 0; k < ranks; k++) /* the root sends down what all of its children have sent up */
+        for (int k = 0; k < ranks;
+             k++) /* the root sends down what all of its children have sent up */
             if (tree->parent[k] == root)
                 depend(run, tree->down[i], tree->up[k]);
     }
@@ -161,16 +169,17 @@ static void tree_inputs(struct chunk_run *run, const struct tree *tree, int rank
 
 static void trees(struct chunk_run *run, struct coll_shape shape)
 {
-    struct tree tree = {ARENA_ARRAY(&run->arena, int, shape.ranks), ARENA_ARRAY(&run->arena, int, shape.ranks),
-        ARENA_ARRAY(&run->arena, int, shape.ranks)};
+    struct tree tree = {ARENA_ARRAY(&run->arena, int, shape.ranks),
+        ARENA_ARRAY(&run->arena, int, shape.ranks), ARENA_ARRAY(&run->arena, int, shape.ranks)};
     for (int which = 0; which < 2; which++) {
         tree_edges(run, &tree, which, shape);
         tree_inputs(run, &tree, shape.ranks);
     }
 }
 
-/* CollNetChain: up a chain to the first rank of the node, through the network, which adds, and back. What enters the
- * switches by the NICs of one node leaves them by those of the next, so that each carries the message once. */
+/* CollNetChain: up a chain to the first rank of the node, through the network, which adds, and
+ * back. What enters the switches by the NICs of one node leaves them by those of the next, so that
+ * each carries the message once. */
 static void collnet_chain(struct chunk_run *run, struct coll_shape shape)
 {
     int n = shape.nodes, p = shape.per_node;
@@ -200,11 +209,13 @@ static void collnet_chain(struct chunk_run *run, struct coll_shape shape)
     }
 }
 
-static void cut(struct chunk_run *run, enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
-    struct coll_shape shape, const struct chunk_options *options)
+static void cut(struct chunk_run *run, enum coll_kind kind, enum coll_algorithm algorithm,
+    double bytes, struct coll_shape shape, const struct chunk_options *options)
 {
     bool whole = kind == COLL_BROADCAST || algorithm == COLL_COLLNET_CHAIN;
-    double n = run->group.size, share = algorithm == COLL_TREE ? bytes / 2 : whole ? bytes : bytes / n;
+    double n = run->group.size, share = algorithm == COLL_TREE ? bytes / 2
+                                        : whole                ? bytes
+                                                               : bytes / n;
     double largest = options->chunk_bytes * coll_sms(shape, run->hw);
     if (algorithm == COLL_TREE)
         largest /= 2; /* each channel has its part of both trees */
@@ -293,26 +304,29 @@ static void tear_down(struct chunk_run *run)
     free(run);
 }
 
-static void set_weights(struct chunk_run *run, enum coll_algorithm algorithm, struct coll_shape shape)
+static void set_weights(
+    struct chunk_run *run, enum coll_algorithm algorithm, struct coll_shape shape)
 {
     run->intra_weight = run->inter_weight = 1;
     if (algorithm != COLL_RING) {
         bool tree = algorithm == COLL_TREE;
         double p = shape.per_node, share = tree ? coll_tree_share(shape.nodes) : 1;
-        double most = p > 2 ? 2 : 1; /* sent by a GPU of one chain, in units of the data; the mean is 2 (p - 1) / p */
+        double most = p > 2 ? 2 : 1; /* sent by a GPU of one chain, in units of the data; the mean
+                                        is 2 (p - 1) / p */
         run->intra_weight = 2 * (p - 1) / p / most / share;
         run->inter_weight = 1 / (tree ? share : coll_collnet_share(run->hw));
     }
-    if (fabric_is_pooled(&run->fabric)) /* a group of few GPUs a node reaches only their NICs of the pool */
+    if (fabric_is_pooled(
+            &run->fabric)) /* a group of few GPUs a node reaches only their NICs of the pool */
         run->inter_weight /= coll_nic_share(shape, run->hw);
 }
 
 /* The connections of a collective before its first message. bytes: as in coll.h. */
-static struct chunk_run *chunks_lay(enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
-    struct coll_group group, const struct hw *hw, const struct chunk_options *options)
+static struct chunk_run *chunks_lay(enum coll_kind kind, enum coll_algorithm algorithm,
+    double bytes, struct coll_group group, const struct hw *hw, const struct chunk_options *options)
 {
-    BUG_IF(
-        algorithm != COLL_RING && kind != COLL_ALL_REDUCE, "trees are for all_reduce, not %s", coll_kind_names[kind]);
+    BUG_IF(algorithm != COLL_RING && kind != COLL_ALL_REDUCE, "trees are for all_reduce, not %s",
+        coll_kind_names[kind]);
     BUG_IF(algorithm != COLL_RING && algorithm != COLL_TREE && algorithm != COLL_COLLNET_CHAIN,
         "no chunk-level mode of %s", coll_algorithm_names[algorithm]);
     BUG_IF(kind > COLL_BROADCAST, "no chunk-level mode of %s", coll_kind_names[kind]);
@@ -345,8 +359,9 @@ static double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algor
         send_next(run, i);
     engine_run(&run->engine);
     for (int i = 0; i < run->edges.n && !run->engine.overlong; i++)
-        BUG_IF(run->edges.at[i].arrived != run->messages, "deadlock: %d to %d had %lld of %lld messages",
-            run->edges.at[i].from, run->edges.at[i].to, (long long)run->edges.at[i].arrived, (long long)run->messages);
+        BUG_IF(run->edges.at[i].arrived != run->messages,
+            "deadlock: %d to %d had %lld of %lld messages", run->edges.at[i].from,
+            run->edges.at[i].to, (long long)run->edges.at[i].arrived, (long long)run->messages);
     double base_s = algorithm == COLL_COLLNET_CHAIN ? 0 : hw->node.nccl_base_latency.value;
     double seconds = run->engine.overlong ? HUGE_VAL : base_s + s_from_ps(run->engine.now);
     tear_down(run);

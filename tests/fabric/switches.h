@@ -13,8 +13,9 @@ static inline struct quantity assumed(double value)
     return (struct quantity){.value = value, .kind = QUANTITY_ASSUMED, .source = "test"};
 }
 
-/* Two GPUs and two NICs of 10 GB/s a node, 100 GB/s between GPUs; 10 us once, no hops inside; between nodes NCCL's own
- * 14 us. Four NICs (two nodes, when plain) on a leaf and two spines: 2 : 1. */
+/* Two GPUs and two NICs of 10 GB/s a node, 100 GB/s between GPUs; 10 us once, no hops inside;
+ * between nodes NCCL's own 14 us. Four NICs (two nodes, when plain) on a leaf and two spines: 2 :
+ * 1. */
 static inline struct hw test_hw(void)
 {
     struct hw hw = {0};
@@ -29,11 +30,13 @@ static inline struct hw test_hw(void)
     hw.node.gpus.value = hw.node.nics.value = 2;
     hw.node.gpu_bandwidth.value = 100e9;
     hw.node.nic_bandwidth.value = 10e9;
-    hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = hw.cluster.oversubscription.value = 1;
+    hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value =
+        hw.cluster.oversubscription.value = 1;
     hw.node.nccl_base_latency.value = 10e-6;
     hw.node.nccl_channels.value = 4;
     hw.cluster.nodes.value = 64;
-    hw.cluster.network = (struct hw_network){.kind = HW_FAT_TREE, .leaf_ports = assumed(4), .spines = assumed(2)};
+    hw.cluster.network =
+        (struct hw_network){.kind = HW_FAT_TREE, .leaf_ports = assumed(4), .spines = assumed(2)};
     return hw;
 }
 
@@ -64,8 +67,8 @@ static inline void build(struct fixture *f, const struct hw *hw, int ranks, cons
     assert_true(f->fabric.n_links <= 4096);
 }
 
-/* The group's all-gather by ring, all-reduce by tree, or all-to-all; returns the rate of bus bytes that the links
- * allow. */
+/* The group's all-gather by ring, all-reduce by tree, or all-to-all; returns the rate of bus bytes
+ * that the links allow. */
 static inline double load(struct fixture *f, struct coll_group group, enum coll_algorithm algorithm)
 {
     struct coll_shape shape = coll_shape(group, f->fabric.gpus);

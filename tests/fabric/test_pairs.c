@@ -1,4 +1,5 @@
-/* Links that two GPUs of a node have for themselves: of a mesh of NVLinks, and bridges between PCIe cards. */
+/* Links that two GPUs of a node have for themselves: of a mesh of NVLinks, and bridges between PCIe
+ * cards. */
 #include "fabric/fabric.h"
 
 #include <stdarg.h>
@@ -40,7 +41,8 @@ static double rate(const struct fixture *f)
 
 static double send(struct fixture *f, int from, int to)
 {
-    f->n_weights = fabric_message(f->weights, &f->fabric, (struct coll_group){from, 1, 1}, from, to, 0);
+    f->n_weights =
+        fabric_message(f->weights, &f->fabric, (struct coll_group){from, 1, 1}, from, to, 0);
     return rate(f);
 }
 
@@ -48,7 +50,8 @@ static void collective(struct fixture *f, enum coll_kind kind, struct coll_group
 {
     struct hw bridge;
     const struct hw *seen = coll_hw_of(&bridge, group, &f->hw);
-    struct coll_cost cost = coll_choose(kind, 1e9, coll_shape(group, f->fabric.gpus), seen, COLL_FREE);
+    struct coll_cost cost =
+        coll_choose(kind, 1e9, coll_shape(group, f->fabric.gpus), seen, COLL_FREE);
     f->n_weights = fabric_weights(f->weights, &f->fabric, group, &cost, 0);
 }
 
@@ -63,7 +66,8 @@ static void messages_of_a_mesh_take_the_links_of_their_pair(void **state)
     assert_near(weight_of(&f, 5), 1, 0);
     assert_near(weight_of(&f, fabric_pair_link(&f.fabric, 5, 6)), 1, 0);
     assert_int_equal(fabric_node_of(&f.fabric, fabric_pair_link(&f.fabric, 5, 6)), 1);
-    assert_int_equal(fabric_link_bound(&f.fabric, fabric_pair_link(&f.fabric, 5, 6)), COLL_BOUND_NVLINK);
+    assert_int_equal(
+        fabric_link_bound(&f.fabric, fabric_pair_link(&f.fabric, 5, 6)), COLL_BOUND_NVLINK);
     assert_near(send(&f, 3, 4), 10e9, 1); /* its NIC */
     arena_release(&f.arena);
     hw.node.fabric = HW_NVSWITCH;
@@ -73,14 +77,16 @@ static void messages_of_a_mesh_take_the_links_of_their_pair(void **state)
     arena_release(&f.arena);
 }
 
-/* What leaves a GPU is spread over the members of its node, but of a send_recv, which goes to the next. */
+/* What leaves a GPU is spread over the members of its node, but of a send_recv, which goes to the
+ * next. */
 static void groups_of_a_mesh_load_the_pairs_among_them(void **state)
 {
     (void)state;
     struct fixture f;
     struct hw hw = node_of_four(HW_NVLINK_MESH);
     build(&f, &hw, 4, NULL);
-    static const enum coll_kind kinds[] = {COLL_ALL_REDUCE, COLL_ALL_GATHER, COLL_BROADCAST, COLL_ALL_TO_ALL};
+    static const enum coll_kind kinds[] = {
+        COLL_ALL_REDUCE, COLL_ALL_GATHER, COLL_BROADCAST, COLL_ALL_TO_ALL};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int size = 2; size <= 4; size++) {
             collective(&f, kinds[k], (struct coll_group){0, 1, size});
@@ -110,7 +116,8 @@ static void a_degraded_gpu_has_less_to_each_other(void **state)
     arena_release(&f.arena);
 }
 
-/* GPUs 2 and 3 send over their bridge and load no PCIe; a ring of four loads all PCIe and no bridge. */
+/* GPUs 2 and 3 send over their bridge and load no PCIe; a ring of four loads all PCIe and no
+ * bridge. */
 static void bridges_carry_what_stays_between_two(void **state)
 {
     (void)state;

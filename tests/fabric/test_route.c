@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* What enters a switch leaves it, whatever the network, the group and the algorithm; nodes send and receive what the
- * algorithm says. */
+/* What enters a switch leaves it, whatever the network, the group and the algorithm; nodes send and
+ * receive what the algorithm says. */
 static void check_balance(struct fixture *f, struct coll_group group, enum coll_algorithm algorithm)
 {
     double leaf[64] = {0}, pod[64] = {0}, sent = 0, received = 0;
@@ -43,8 +43,9 @@ static void check_balance(struct fixture *f, struct coll_group group, enum coll_
             assert_near(pod[i], 0, 1e-9);
     }
     int nodes = coll_shape(group, fabric->gpus).nodes;
-    /* A ring: one message's worth from each node. A tree: 2 (N - 1) edges and half of the data each way on each; per
-     * byte of bus, 2 (n - 1) / n of the data. To all: what each rank has for ranks of other nodes, of n - 1 parts. */
+    /* A ring: one message's worth from each node. A tree: 2 (N - 1) edges and half of the data each
+     * way on each; per byte of bus, 2 (n - 1) / n of the data. To all: what each rank has for ranks
+     * of other nodes, of n - 1 parts. */
     double ranks = group.size;
     double want = algorithm == COLL_RING  ? nodes
                   : algorithm == COLL_P2P ? ranks * (ranks - ranks / nodes) / (ranks - 1)
@@ -79,15 +80,16 @@ static void what_enters_a_switch_leaves_it(void **state)
         struct fixture f;
         build(&f, &hw, gpus * nodes, tree ? "leaf0.up0=0" : NULL);
         check_balance(&f, (struct coll_group){0, 1, gpus * nodes}, i % 2 ? COLL_TREE : COLL_RING);
-        check_balance(&f, (struct coll_group){gpus - 1, gpus, nodes}, i % 2 ? COLL_RING : COLL_TREE);
+        check_balance(
+            &f, (struct coll_group){gpus - 1, gpus, nodes}, i % 2 ? COLL_RING : COLL_TREE);
         check_balance(&f, (struct coll_group){0, 1, gpus}, COLL_RING);
         check_balance(&f, (struct coll_group){0, 1, gpus * nodes}, COLL_P2P);
         arena_release(&f.arena);
     }
 }
 
-/* Hashing spreads worse than ideal: of 8 connections on 8 uplinks some meet (all apart: 8! / 8^8 = 0.24 %), and the
- * fullest uplink sets the rate. The same seed gives the same links. */
+/* Hashing spreads worse than ideal: of 8 connections on 8 uplinks some meet (all apart: 8! / 8^8 =
+ * 0.24 %), and the fullest uplink sets the rate. The same seed gives the same links. */
 static void connections_collide_under_ecmp(void **state)
 {
     (void)state;
@@ -115,7 +117,8 @@ static void connections_collide_under_ecmp(void **state)
     assert_true(slowest < fastest);
 }
 
-/* NCCL reaches 80 % of a node's two NICs, and of the cables of its leaf as many; then a tenth of NVLink's 100 GB/s. */
+/* NCCL reaches 80 % of a node's two NICs, and of the cables of its leaf as many; then a tenth of
+ * NVLink's 100 GB/s. */
 static void capacities_are_what_nccl_reaches(void **state)
 {
     (void)state;
@@ -144,7 +147,8 @@ static void all_nics_of_a_node_are_used(void **state)
     arena_release(&f.arena);
 }
 
-/* A hop is a connection for each channel of a NIC's, and channels across nodes are the cluster's where it says so. */
+/* A hop is a connection for each channel of a NIC's, and channels across nodes are the cluster's
+ * where it says so. */
 static void connections_are_those_of_channels_across_nodes(void **state)
 {
     (void)state;
@@ -169,8 +173,8 @@ static void connections_are_those_of_channels_across_nodes(void **state)
     }
 }
 
-/* What NCCL reaches of the network counts for NICs and for cables between switches: at a half, of a NIC of 10 GB/s 5,
- * of the four cables of 20 GB/s from a leaf to two spines 40. */
+/* What NCCL reaches of the network counts for NICs and for cables between switches: at a half, of a
+ * NIC of 10 GB/s 5, of the four cables of 20 GB/s from a leaf to two spines 40. */
 static void cables_and_nics_are_what_nccl_reaches(void **state)
 {
     (void)state;
@@ -186,7 +190,8 @@ static void cables_and_nics_are_what_nccl_reaches(void **state)
     arena_release(&f.arena);
 }
 
-/* Of three levels: from the first leaf to the last goes up out of its pod and down into the other's. */
+/* Of three levels: from the first leaf to the last goes up out of its pod and down into the
+ * other's. */
 static void between_pods_a_flow_goes_up_and_down(void **state)
 {
     (void)state;
@@ -197,8 +202,9 @@ static void between_pods_a_flow_goes_up_and_down(void **state)
     build(&f, &hw, 32, NULL); /* 16 nodes, two on a leaf, two leaves in each of 4 pods */
     assert_int_equal(f.fabric.pods, 4);
     assert_true(fabric_add_between(&f.fabric, 0, 7, 0.5, 0));
-    const int loaded[] = {fabric_leaf_link(&f.fabric, 0, 0, 0), fabric_leaf_link(&f.fabric, 7, 1, 0),
-        fabric_pod_link(&f.fabric, 0, 0, 0), fabric_pod_link(&f.fabric, 3, 1, 0)};
+    const int loaded[] = {fabric_leaf_link(&f.fabric, 0, 0, 0),
+        fabric_leaf_link(&f.fabric, 7, 1, 0), fabric_pod_link(&f.fabric, 0, 0, 0),
+        fabric_pod_link(&f.fabric, 3, 1, 0)};
     double sum = 0;
     for (int l = 0; l < f.fabric.n_links; l++)
         sum += f.fabric.weight[l];

@@ -1,4 +1,5 @@
-/* Import of nodes: files as machines write them, files as nobody should, and the node that comes out. */
+/* Import of nodes: files as machines write them, files as nobody should, and the node that comes
+ * out. */
 #include "hw/override.h"
 #include "foreign/topology.h"
 
@@ -35,14 +36,16 @@ static void read_file(struct topology_dump *dump, const char *path, struct arena
     input_close(input);
 }
 
-static struct hw_node node_of(const struct topology_dump *dump, const char *gpu_file, struct arena *arena)
+static struct hw_node node_of(
+    const struct topology_dump *dump, const char *gpu_file, struct arena *arena)
 {
     struct diag diag = DIAG_INIT;
     struct hw_gpu gpu;
     struct hw_node node = {0};
     const char *path = arena_printf(arena, GPUS "%s.yaml", gpu_file);
     hw_load_gpu(&gpu, path, arena, &diag);
-    topology_node(&node, dump, "imported", path, &gpu, (struct source_pos){.file = path}, arena, &diag);
+    topology_node(
+        &node, dump, "imported", path, &gpu, (struct source_pos){.file = path}, arena, &diag);
     assert_string_equal(diag.text, "");
     return node;
 }
@@ -56,8 +59,8 @@ static void remarks_say(const struct topology_dump *dump, const char *const *tex
     assert_int_equal(dump->remarks.n, n);
 }
 
-/* Whole files. Bandwidths by the rules of NCCL that import_topology.h states:
- * H100 18 x 20.6 GB/s, PCI generation 5 16 x 240 / 80, NIC 400,000 Mb/s / 8000; A100 12 x 20, 16 x 120 / 80, 200,000 /
+/* Whole files. Bandwidths by the rules of NCCL that import_topology.h states: H100 18 x 20.6 GB/s,
+ * PCI generation 5 16 x 240 / 80, NIC 400,000 Mb/s / 8000; A100 12 x 20, 16 x 120 / 80, 200,000 /
  * 8000; V100 6 x 20, 16 x 60 / 80; the A40 in slots of 8 lanes 8 x 120 / 80. */
 static void whole_files(void **state)
 {
@@ -70,15 +73,18 @@ static void whole_files(void **state)
         const char *remarks[4];
     } cases[] = {
         {"h100.xml", "h100-sxm5-80gb", true, 8, HW_NVSWITCH, 8, 370.8, 48, 50, QUANTITY_DATASHEET,
-            {"Slower NICs are left out: 2, as mlx5_8 with 200 Gb/s", "less of the PCI link of a NIC"}},
+            {"Slower NICs are left out: 2, as mlx5_8 with 200 Gb/s",
+                "less of the PCI link of a NIC"}},
         {"a100.xml", "a100-sxm4-80gb", true, 8, HW_NVSWITCH, 8, 240, 24, 25, QUANTITY_DATASHEET,
             {"less of the PCI link of a NIC"}},
-        {"dgx-1v.xml", "v100-sxm2-32gb", false, 8, HW_NVLINK_MESH, 4, 120, 12, 12.5, QUANTITY_DATASHEET,
-            {"less of the PCI link of a NIC"}},
-        {"pcie.xml", NULL, false, 4, HW_PCIE, 1, 12, 12, 1.25, QUANTITY_DATASHEET, {"under several CPUs"}},
+        {"dgx-1v.xml", "v100-sxm2-32gb", false, 8, HW_NVLINK_MESH, 4, 120, 12, 12.5,
+            QUANTITY_DATASHEET, {"less of the PCI link of a NIC"}},
+        {"pcie.xml", NULL, false, 4, HW_PCIE, 1, 12, 12, 1.25, QUANTITY_DATASHEET,
+            {"under several CPUs"}},
         {"h100.txt", "h100-sxm5-80gb", false, 8, HW_NVSWITCH, 8, 370.8, 48, 50, QUANTITY_ASSUMED,
             {"are left out: 2, as NIC8"}},
-        {"dgx-1v.txt", "v100-sxm2-32gb", false, 8, HW_NVLINK_MESH, 4, 120, 12, 12.5, QUANTITY_ASSUMED, {NULL}},
+        {"dgx-1v.txt", "v100-sxm2-32gb", false, 8, HW_NVLINK_MESH, 4, 120, 12, 12.5,
+            QUANTITY_ASSUMED, {NULL}},
         {"pcie.txt", NULL, false, 4, HW_PCIE, 0, 24, 24, 25, QUANTITY_ASSUMED, {NULL}},
     };
     (void)state;
@@ -138,11 +144,13 @@ static void written_and_read(void **state)
     arena_release(&arena);
 }
 
-#define PCI(inside) "<pci busid='0' class='0x030200' link_speed='16.0 GT/s PCIe' link_width='16'>" inside "</pci>"
+#define PCI(inside)                                                                                \
+    "<pci busid='0' class='0x030200' link_speed='16.0 GT/s PCIe' link_width='16'>" inside "</pci>"
 #define SYSTEM(inside) "<system version='1'><cpu>\n" inside "\n</cpu></system>"
 #define GPU PCI("<gpu dev='0' sm='80'/>")
-#define BOMB                                                                                                           \
-    "<?xml version='1.0'?>\n<!DOCTYPE system [<!ENTITY a 'aaaaaaaa'><!ENTITY b '&a;&a;&a;&a;'><!ENTITY c "             \
+#define BOMB                                                                                       \
+    "<?xml version='1.0'?>\n<!DOCTYPE system [<!ENTITY a 'aaaaaaaa'><!ENTITY b "                   \
+    "'&a;&a;&a;&a;'><!ENTITY c "                                                                   \
     "'&b;&b;&b;&b;'>]>\n" SYSTEM("<x y='&c;'/>")
 
 /* Line and column are expat's: where the tag begins, of a document type declaration its bracket. */
@@ -157,21 +165,28 @@ static void broken_xml(void **state)
         {"<html/>", "x:1:1: error: the root is 'html'; NCCL writes 'system'"},
         {"<system version='2'/>", "x:1:1: error: version 2; only 1 is known"},
         {"<system version='2'><pci busid='0'><gpu gcn='gfx942' sm='304'/></pci></system>",
-            "x:1:36: error: a GPU of AMD's (gfx942), as RCCL writes it; nodes of Volta to Blackwell are made of such "
+            "x:1:36: error: a GPU of AMD's (gfx942), as RCCL writes it; nodes of Volta to "
+            "Blackwell are made of such "
             "files: copy topologies/nodes/8x-mi300x.yaml"},
         {SYSTEM(""), "x: error: no gpu in it"},
         {SYSTEM("  <gpu sm='80'/>"), "x:2:3: error: a gpu that is in no pci element"},
         {SYSTEM(PCI("<gpu/>")), "a gpu without sm"},
-        {SYSTEM(PCI("<gpu sm='ninety'/>")), "sm is 'ninety'; a whole number from 10 to 999 is wanted"},
-        {SYSTEM(PCI("<gpu sm='80'><nvlink target='1'/></gpu>")), "an nvlink without target or count"},
-        {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count=''/></gpu>")), "an nvlink without target or count"},
-        {SYSTEM(PCI("<gpu sm='80'><nvlink target='' count='1'/></gpu>")), "an nvlink without target or count"},
-        {SYSTEM(PCI("<gpu sm='80'><nvlink target='0' count='1'/></gpu>")), "an nvlink from a gpu to itself"},
+        {SYSTEM(PCI("<gpu sm='ninety'/>")),
+            "sm is 'ninety'; a whole number from 10 to 999 is wanted"},
+        {SYSTEM(PCI("<gpu sm='80'><nvlink target='1'/></gpu>")),
+            "an nvlink without target or count"},
+        {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count=''/></gpu>")),
+            "an nvlink without target or count"},
+        {SYSTEM(PCI("<gpu sm='80'><nvlink target='' count='1'/></gpu>")),
+            "an nvlink without target or count"},
+        {SYSTEM(PCI("<gpu sm='80'><nvlink target='0' count='1'/></gpu>")),
+            "an nvlink from a gpu to itself"},
         {SYSTEM(PCI("<gpu sm=''/>")), "a gpu without sm"},
         {SYSTEM(GPU GPU), "a second gpu at busid '0'; one machine a file"},
         {SYSTEM("<pci busid=''/>"), "a pci element without busid"},
         {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count='19'/></gpu>")), "count is '19'"},
-        {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count='9'/><nvlink target='2' count='10'/></gpu>")),
+        {SYSTEM(PCI(
+             "<gpu sm='80'><nvlink target='1' count='9'/><nvlink target='2' count='10'/></gpu>")),
             "more than 18 NVLinks of one GPU"},
         {SYSTEM("<nvlink target='1' count='1'/>"), "an nvlink that is in no gpu"},
         {SYSTEM("<pci link_width='16'/>"), "a pci element without busid"},
@@ -187,7 +202,8 @@ static void broken_xml(void **state)
         struct arena arena = ARENA_INIT;
         struct diag diag = DIAG_INIT;
         struct topology_dump dump;
-        assert_int_equal(read_text(&dump, cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_INPUT);
+        assert_int_equal(
+            read_text(&dump, cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_INPUT);
         if (!strstr(diag.text, cases[i].expected))
             fail_msg("'%s' is not in: %s", cases[i].expected, diag.text);
         vec_free(&dump.remarks);
@@ -235,7 +251,8 @@ static void huge_xml(void **state)
 /* Three mistakes, three messages. */
 static void all_mistakes(void **state)
 {
-    static const char text[] = SYSTEM(PCI("<gpu sm='x'/>") "\n<pci busid='1'><gpu/></pci>\n<nvlink/>");
+    static const char text[] =
+        SYSTEM(PCI("<gpu sm='x'/>") "\n<pci busid='1'><gpu/></pci>\n<nvlink/>");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct topology_dump dump;
@@ -262,8 +279,10 @@ static void broken_matrix(void **state)
         {HEAD ROW0 ROW1 ROW0, "x:4:1: error: GPU0 a second time"},
         {HEAD ROW0 "GPU1\tNV12\t X \n", "x:3:1: error: GPU1 has 2 cells of 3"},
         {HEAD ROW0 "GPU1\tNV12\tPIX\tSYS\t0-7\n", "GPU1: X is wanted below its own column"},
-        {HEAD ROW0 "GPU1\tX\tX\tSYS\t0-7\n", "GPU1: X is wanted below its own column, and below no other"},
-        {HEAD ROW0 "GPU1\tNV4\t X \tSYS\t0-7\n", "GPU0 and GPU1 do not agree on their NVLinks: 12 and 4"},
+        {HEAD ROW0 "GPU1\tX\tX\tSYS\t0-7\n",
+            "GPU1: X is wanted below its own column, and below no other"},
+        {HEAD ROW0 "GPU1\tNV4\t X \tSYS\t0-7\n",
+            "GPU0 and GPU1 do not agree on their NVLinks: 12 and 4"},
         {HEAD ROW0 "GPU2\tNV4\t X \tSYS\t0-7\n", "a row of GPU2, which has no column"},
         {HEAD "GPU0\t X \tNV19\tPIX\t0-7\n", "a GPU has at most 18 NVLinks"},
         {"GPU0 GPU2\n", "the columns must be GPU0, GPU1, ... in order"},
@@ -275,7 +294,8 @@ static void broken_matrix(void **state)
     refused(HEAD "\0", sizeof HEAD, "a NUL byte");
 }
 
-/* Links of a GPU by the matrix alone: cells are summed in a mesh, and a sum beyond 18 means a switch. */
+/* Links of a GPU by the matrix alone: cells are summed in a mesh, and a sum beyond 18 means a
+ * switch. */
 static void links_of_a_matrix(void **state)
 {
     static const struct {
@@ -285,10 +305,12 @@ static void links_of_a_matrix(void **state)
         {HEAD ROW0 ROW1, HW_NVLINK_MESH, 12, 1},
         {"GPU0 CPU Affinity\nGPU0 X 0-7\n", HW_PCIE, 0, 0}, /* one GPU: no peers */
         /* HGX A100 of four GPUs: 3 peers x 4 links */
-        {"GPU0 GPU1 GPU2 GPU3\nGPU0 X NV4 NV4 NV4\nGPU1 NV4 X NV4 NV4\nGPU2 NV4 NV4 X NV4\nGPU3 NV4 NV4 NV4 X\n",
+        {"GPU0 GPU1 GPU2 GPU3\nGPU0 X NV4 NV4 NV4\nGPU1 NV4 X NV4 NV4\nGPU2 NV4 NV4 X NV4\nGPU3 "
+         "NV4 NV4 NV4 X\n",
             HW_NVLINK_MESH, 12, 0},
         /* three of eight A100 on NVSwitch: 2 x 12 is more than a GPU has */
-        {"GPU0 GPU1 GPU2\nGPU0 X NV12 NV12\nGPU1 NV12 X NV12\nGPU2 NV12 NV12 X\n", HW_NVSWITCH, 12, 0},
+        {"GPU0 GPU1 GPU2\nGPU0 X NV12 NV12\nGPU1 NV12 X NV12\nGPU2 NV12 NV12 X\n", HW_NVSWITCH, 12,
+            0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -312,8 +334,11 @@ static void bridges_of_a_matrix(void **state)
     static const struct {
         const char *text, *remark;
     } cases[] = {
-        {PAIRS "GPU0 X NV12 SYS SYS\nGPU1 NV12 X SYS SYS\nGPU2 SYS SYS X NV12\nGPU3 SYS SYS NV12 X\n", NULL},
-        {PAIRS "GPU0 X SYS NV12 SYS\nGPU1 SYS X SYS NV12\nGPU2 NV12 SYS X SYS\nGPU3 SYS NV12 SYS X\n",
+        {PAIRS
+            "GPU0 X NV12 SYS SYS\nGPU1 NV12 X SYS SYS\nGPU2 SYS SYS X NV12\nGPU3 SYS SYS NV12 X\n",
+            NULL},
+        {PAIRS
+            "GPU0 X SYS NV12 SYS\nGPU1 SYS X SYS NV12\nGPU2 NV12 SYS X SYS\nGPU3 SYS NV12 SYS X\n",
             "start jobs with CUDA_VISIBLE_DEVICES=0,2,1,3"},
     };
     (void)state;
@@ -321,7 +346,8 @@ static void bridges_of_a_matrix(void **state)
         struct arena arena = ARENA_INIT;
         struct diag diag = DIAG_INIT;
         struct topology_dump dump;
-        assert_int_equal(read_text(&dump, cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_OK);
+        assert_int_equal(
+            read_text(&dump, cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_OK);
         const char *const remarks[] = {cases[i].remark, NULL};
         remarks_say(&dump, remarks);
         struct hw_node node = node_of(&dump, "a100-pcie-80gb", &arena);
@@ -333,7 +359,8 @@ static void bridges_of_a_matrix(void **state)
     }
 }
 
-/* Some of the GPUs, a pair with fewer links, or a mesh of some: what no node describes is not dropped. */
+/* Some of the GPUs, a pair with fewer links, or a mesh of some: what no node describes is not
+ * dropped. */
 static void other_links_are_refused(void **state)
 {
     static const char *const texts[] = {
@@ -349,8 +376,9 @@ static void other_links_are_refused(void **state)
 /* A link that one end knows nothing of joins nothing. */
 static void one_sided_link(void **state)
 {
-    static const char text[] = SYSTEM("<pci busid='0'><gpu sm='80'><nvlink target='1' count='4'/></gpu></pci>"
-                                      "<pci busid='1'><gpu sm='80'/></pci>");
+    static const char text[] =
+        SYSTEM("<pci busid='0'><gpu sm='80'><nvlink target='1' count='4'/></gpu></pci>"
+               "<pci busid='1'><gpu sm='80'/></pci>");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct topology_dump dump;
@@ -379,8 +407,9 @@ static void gpu_that_does_not_fit(void **state)
         struct hw_node node;
         read_file(&dump, arena_printf(&arena, DATA "%s", cases[i].file), &arena);
         hw_load_gpu(&gpu, arena_printf(&arena, GPUS "%s.yaml", cases[i].gpu), &arena, &diag);
-        assert_int_equal(
-            topology_node(&node, &dump, "n", "g", &gpu, (struct source_pos){.file = "g"}, &arena, &diag), STATUS_INPUT);
+        assert_int_equal(topology_node(&node, &dump, "n", "g", &gpu,
+                             (struct source_pos){.file = "g"}, &arena, &diag),
+            STATUS_INPUT);
         if (!strstr(diag.text, cases[i].expected))
             fail_msg("'%s' is not in: %s", cases[i].expected, diag.text);
         vec_free(&dump.remarks);
@@ -390,9 +419,10 @@ static void gpu_that_does_not_fit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_files), cmocka_unit_test(written_and_read),
-        cmocka_unit_test(broken_xml), cmocka_unit_test(huge_xml), cmocka_unit_test(all_mistakes),
-        cmocka_unit_test(broken_matrix), cmocka_unit_test(links_of_a_matrix), cmocka_unit_test(one_sided_link),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_files),
+        cmocka_unit_test(written_and_read), cmocka_unit_test(broken_xml),
+        cmocka_unit_test(huge_xml), cmocka_unit_test(all_mistakes), cmocka_unit_test(broken_matrix),
+        cmocka_unit_test(links_of_a_matrix), cmocka_unit_test(one_sided_link),
         cmocka_unit_test(bridges_of_a_matrix), cmocka_unit_test(other_links_are_refused),
         cmocka_unit_test(gpu_that_does_not_fit)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* A trace of 1 GB fits 500 MB of memory: here half of a smaller one of the same kind, as Kineto writes an operator with
- * its launch, kernel and arrow. (1 GB of them, 780,000 kernels in 20 steps: 224 MB.) */
+/* A trace of 1 GB fits 500 MB of memory: here half of a smaller one of the same kind, as Kineto
+ * writes an operator with its launch, kernel and arrow. (1 GB of them, 780,000 kernels in 20 steps:
+ * 224 MB.) */
 #include "foreign/trace.h"
 
 #include <setjmp.h>
@@ -14,10 +15,12 @@
 
 enum { KERNELS = 32000, STEPS = 4 };
 
-/* The most that was there at once. A sanitizer keeps what is freed and is asked for what is allocated. */
+/* The most that was there at once. A sanitizer keeps what is freed and is asked for what is
+ * allocated. */
 #ifdef __SANITIZE_ADDRESS__
 /* Of sanitizer/allocator_interface.h, which GCC does not install everywhere. */
-int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void *, size_t), void (*)(const volatile void *));
+int __sanitizer_install_malloc_and_free_hooks(
+    void (*)(const volatile void *, size_t), void (*)(const volatile void *));
 size_t __sanitizer_get_allocated_size(const volatile void *);
 
 static long live, peak;
@@ -58,31 +61,43 @@ static void put_operator(FILE *out, int n)
 {
     int ts = 10 * n;
     fprintf(out,
-        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::addmm\", \"pid\": 4242, \"tid\": 4242, \"ts\": %d, "
-        "\"dur\": 8, \"args\": {\"External id\": %d, \"Record function id\": 0, \"Concrete Inputs\": [\"\", \"\", "
+        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::addmm\", \"pid\": 4242, \"tid\": "
+        "4242, \"ts\": %d, "
+        "\"dur\": 8, \"args\": {\"External id\": %d, \"Record function id\": 0, \"Concrete "
+        "Inputs\": [\"\", \"\", "
         "\"\", "
-        "\"1\", \"1\"], \"Input type\": [\"c10::BFloat16\", \"c10::BFloat16\", \"c10::BFloat16\", \"Scalar\", "
-        "\"Scalar\"], \"Input Dims\": [[4096], [8192, 4096], [4096, %d], [], []], \"Ev Idx\": %d}},\n",
+        "\"1\", \"1\"], \"Input type\": [\"c10::BFloat16\", \"c10::BFloat16\", \"c10::BFloat16\", "
+        "\"Scalar\", "
+        "\"Scalar\"], \"Input Dims\": [[4096], [8192, 4096], [4096, %d], [], []], \"Ev Idx\": "
+        "%d}},\n",
         ts, n, 4096 + n % 7, n);
     fprintf(out,
-        "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": 4242, \"tid\": 4242, "
+        "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": 4242, "
+        "\"tid\": 4242, "
         "\"ts\": "
         "%d, \"dur\": 4, \"args\": {\"External id\": %d, \"cbid\": 211, \"correlation\": %d}},\n",
         ts + 2, n, n);
     fprintf(out,
-        "{\"ph\": \"s\", \"id\": %d, \"pid\": 4242, \"tid\": 4242, \"ts\": %d, \"cat\": \"ac2g\", \"name\": "
+        "{\"ph\": \"s\", \"id\": %d, \"pid\": 4242, \"tid\": 4242, \"ts\": %d, \"cat\": \"ac2g\", "
+        "\"name\": "
         "\"ac2g\"},\n",
         n, ts + 2);
     fprintf(out,
-        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_"
-        "warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas\", \"pid\": 0, \"tid\": 7, \"ts\": %d, \"dur\": 9, "
-        "\"args\": {\"External id\": %d, \"queued\": 0, \"device\": 0, \"context\": 1, \"stream\": 7, \"correlation\": "
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": "
+        "\"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_"
+        "warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas\", \"pid\": 0, \"tid\": 7, "
+        "\"ts\": %d, \"dur\": 9, "
+        "\"args\": {\"External id\": %d, \"queued\": 0, \"device\": 0, \"context\": 1, \"stream\": "
+        "7, \"correlation\": "
         "%d, "
-        "\"registers per thread\": 168, \"shared memory\": 205824, \"blocks per SM\": 1.939394, \"warps per SM\": "
-        "23.272728, \"grid\": [16, 16, 1], \"block\": [384, 1, 1], \"est. achieved occupancy %%\": 36}},\n",
+        "\"registers per thread\": 168, \"shared memory\": 205824, \"blocks per SM\": 1.939394, "
+        "\"warps per SM\": "
+        "23.272728, \"grid\": [16, 16, 1], \"block\": [384, 1, 1], \"est. achieved occupancy %%\": "
+        "36}},\n",
         ts + 100, n, n);
     fprintf(out,
-        "{\"ph\": \"f\", \"id\": %d, \"pid\": 0, \"tid\": 7, \"ts\": %d, \"cat\": \"ac2g\", \"name\": \"ac2g\", "
+        "{\"ph\": \"f\", \"id\": %d, \"pid\": 0, \"tid\": 7, \"ts\": %d, \"cat\": \"ac2g\", "
+        "\"name\": \"ac2g\", "
         "\"bp\": "
         "\"e\"},\n",
         n, ts + 100);
@@ -98,7 +113,8 @@ static long write_trace(const char *path)
         put_operator(out, n);
     for (int s = 0; s < STEPS; s++)
         fprintf(out,
-            "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#%d\", \"pid\": 4242, \"tid\": "
+            "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#%d\", \"pid\": "
+            "4242, \"tid\": "
             "4242, "
             "\"ts\": %d, \"dur\": %d}%s\n",
             s, 10 * KERNELS / STEPS * s, 10 * KERNELS / STEPS, s + 1 < STEPS ? "," : "");

@@ -1,5 +1,5 @@
-/* What must hold of every configuration that is read: no crash, no leak, a message for every refusal; what is taken
- * makes a scenario that is YAML. */
+/* What must hold of every configuration that is read: no crash, no leak, a message for every
+ * refusal; what is taken makes a scenario that is YAML. */
 #ifndef FLOPCAST_TESTS_FUZZ_FOREIGN_H
 #define FLOPCAST_TESTS_FUZZ_FOREIGN_H
 
@@ -28,12 +28,14 @@ static void check_yaml(const struct configuration *config, bool model)
 static inline int fuzz_foreign(enum configuration_format format, const uint8_t *data, size_t size)
 {
     FILE *file = fopen("x.input", "wb");
-    BUG_IF(!file || fwrite(data, 1, size, file) != size || fclose(file) != 0, "cannot write x.input");
+    BUG_IF(
+        !file || fwrite(data, 1, size, file) != size || fclose(file) != 0, "cannot write x.input");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct configuration config = {.arena = &arena};
     enum status status = configuration_read(&config, "x.input", format, &diag);
-    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
+    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status,
+        diag.n_errors);
     const struct configuration_given given = {.name = "x", .gpus = size % 2 ? 64 : 0};
     if (status == STATUS_OK && configuration_finish(&config, &given, &diag) == STATUS_OK) {
         check_yaml(&config, false);

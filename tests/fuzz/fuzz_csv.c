@@ -1,5 +1,5 @@
-/* Any bytes as a CSV table; every cell of what parses is read. What must hold: no crash, no leak, a message for every
- * refusal, lines that only grow, and column names that find their own column. */
+/* Any bytes as a CSV table; every cell of what parses is read. What must hold: no crash, no leak, a
+ * message for every refusal, lines that only grow, and column names that find their own column. */
 #include "base/arena.h"
 #include "config/csv.h"
 
@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct csv_table *table = NULL;
     struct diag diag = DIAG_INIT;
     enum status status = csv_load_text(&table, "fuzz.csv", (const char *)data, size, &diag);
-    BUG_IF((status == STATUS_OK) != (table && diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
+    BUG_IF((status == STATUS_OK) != (table && diag.n_errors == 0), "status %d, %d errors", status,
+        diag.n_errors);
     if (!table)
         return 0;
     int line = 0, bytes = csv_column(table, "bytes");

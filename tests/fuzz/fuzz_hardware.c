@@ -1,5 +1,6 @@
-/* Any bytes as a cluster, node and GPU file, beside the project's own. What must hold: no crash, no leak, a message for
- * every refusal; what loads is printed, and a number that changes is written into a file that reads back with it. */
+/* Any bytes as a cluster, node and GPU file, beside the project's own. What must hold: no crash, no
+ * leak, a message for every refusal; what loads is printed, and a number that changes is written
+ * into a file that reads back with it. */
 #include "hw/override.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ static void leave(void)
 __attribute__((constructor)) static void enter(void)
 {
     leave();
-    BUG_IF(symlink(FLOPCAST_SOURCE_DIR "/topologies", "topologies") != 0, "cannot link the topologies");
+    BUG_IF(symlink(FLOPCAST_SOURCE_DIR "/topologies", "topologies") != 0,
+        "cannot link the topologies");
     BUG_IF(atexit(leave) != 0, "cannot clean up");
 }
 
@@ -39,28 +41,34 @@ static void check_change(const struct hw_gpu *gpu, struct arena *arena)
     FILE *out = fopen("changed.yaml", "w");
     enum status status = hw_write_changed(out, "x.yaml", &hw_gpu_table, &now, &diag);
     BUG_IF(fclose(out) != 0, "cannot write changed.yaml");
-    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
+    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status,
+        diag.n_errors);
     if (status != STATUS_OK)
         return;
     status = hw_load_gpu(&back, "changed.yaml", arena, &diag);
-    /* a format of which only tile_share is given is refused; what else is read back is what was written */
-    BUG_IF(status == STATUS_OK && (back.tdp.value != 123 || back.gemm[DTYPE_BF16].tile_share.value != 0.25),
+    /* a format of which only tile_share is given is refused; what else is read back is what was
+     * written */
+    BUG_IF(status == STATUS_OK &&
+               (back.tdp.value != 123 || back.gemm[DTYPE_BF16].tile_share.value != 0.25),
         "another number came back");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     FILE *file = fopen("x.yaml", "wb");
-    BUG_IF(!file || fwrite(data, 1, size, file) != size || fclose(file) != 0, "cannot write x.yaml");
+    BUG_IF(
+        !file || fwrite(data, 1, size, file) != size || fclose(file) != 0, "cannot write x.yaml");
     for (int kind = 0; kind < 3; kind++) {
         struct arena arena = ARENA_INIT;
         struct diag diag = DIAG_INIT;
         struct hw hw = {0};
         struct hw_sources sources = {0};
-        enum status status = kind == 0   ? hw_load_from(&hw, &sources, "x.yaml", &arena, &diag)
-                             : kind == 1 ? hw_load_node_from(&hw.node, &sources.node, "x.yaml", &arena, &diag)
-                                         : hw_load_gpu_from(&hw.gpu, &sources.gpu, "x.yaml", &arena, &diag);
-        BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
+        enum status status =
+            kind == 0   ? hw_load_from(&hw, &sources, "x.yaml", &arena, &diag)
+            : kind == 1 ? hw_load_node_from(&hw.node, &sources.node, "x.yaml", &arena, &diag)
+                        : hw_load_gpu_from(&hw.gpu, &sources.gpu, "x.yaml", &arena, &diag);
+        BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status,
+            diag.n_errors);
         if (status == STATUS_OK && kind != 1)
             check_print(&hw, &sources);
         if (status == STATUS_OK && kind == 2)

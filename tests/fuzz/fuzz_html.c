@@ -1,5 +1,6 @@
-/* Any bytes as a text of a page, and as the address of a link. What must hold: no crash, no leak; nothing in the page
- * that the text brought begins a tag, ends an attribute or is no entity; a link leads to http or https only. */
+/* Any bytes as a text of a page, and as the address of a link. What must hold: no crash, no leak;
+ * nothing in the page that the text brought begins a tag, ends an attribute or is no entity; a link
+ * leads to http or https only. */
 #include "report/html.h"
 
 #include <stdint.h>
@@ -34,8 +35,10 @@ static void check_table(const char *text)
     FILE *out = open_memstream(&page, &n);
     BUG_IF(!out, "open_memstream failed");
     struct html_rows rows = {.address = 1};
-    const struct store_value head[] = {{.kind = STORE_TEXT, .text = "run"}, {.kind = STORE_TEXT, .text = "address"}};
-    const struct store_value row[] = {{.kind = STORE_TEXT, .text = "name"}, {.kind = STORE_TEXT, .text = text}};
+    const struct store_value head[] = {
+        {.kind = STORE_TEXT, .text = "run"}, {.kind = STORE_TEXT, .text = "address"}};
+    const struct store_value row[] = {
+        {.kind = STORE_TEXT, .text = "name"}, {.kind = STORE_TEXT, .text = text}};
     html_take(&rows, 2, head);
     html_take(&rows, 2, row);
     html_table(out, &rows, 0, 1, 0, "caption");
@@ -43,7 +46,8 @@ static void check_table(const char *text)
     fclose(out);
     static const char href[] = "href=\"";
     const char *link = strstr(page, href), *end = link ? strchr(link + strlen(href), '"') : NULL;
-    BUG_IF(link && (!end || strncmp(end, "\">name</a></td>", strlen("\">name</a></td>")) != 0), "%s", page);
+    BUG_IF(link && (!end || strncmp(end, "\">name</a></td>", strlen("\">name</a></td>")) != 0),
+        "%s", page);
     BUG_IF(link && strncmp(link + strlen(href), "http", strlen("http")) != 0, "%s", page);
     free(page);
 }

@@ -1,6 +1,7 @@
-/* Any bytes as a trace of PyTorch's profiler. What must hold: no crash, no leak, a message for every refusal, and rows
- * that the database takes; of a trace that is summed up: steps one after the other, of which the parts are the whole.
- * Its GPUs are ranks of a step, which becomes a plan that holds together, or is refused. */
+/* Any bytes as a trace of PyTorch's profiler. What must hold: no crash, no leak, a message for
+ * every refusal, and rows that the database takes; of a trace that is summed up: steps one after
+ * the other, of which the parts are the whole. Its GPUs are ranks of a step, which becomes a plan
+ * that holds together, or is refused. */
 #include "exchange/trace_plan.h"
 #include "import/kineto_collectives.h"
 #include "foreign/trace_file.h"
@@ -10,11 +11,13 @@
 
 #include <math.h>
 
-static enum status take_collective(void *self, const struct collective_measurement *row, struct diag *diag)
+static enum status take_collective(
+    void *self, const struct collective_measurement *row, struct diag *diag)
 {
     (void)self;
     (void)diag;
-    BUG_IF(row->bytes <= 0 || row->ranks < 2 || !*row->dtype, "a collective of %ld B", (long)row->bytes);
+    BUG_IF(row->bytes <= 0 || row->ranks < 2 || !*row->dtype, "a collective of %ld B",
+        (long)row->bytes);
     BUG_IF(!(row->out_of_place_s > 0 || row->in_place_s > 0), "a collective without time");
     return STATUS_OK;
 }
@@ -36,9 +39,12 @@ static void check_steps(const struct trace *trace)
             "step %d", i);
     for (int i = 0; i < trace->activities.n; i++) {
         const struct trace_activity *activity = &trace->activities.at[i];
-        BUG_IF(activity->step < TRACE_NO_STEP || activity->step >= trace->steps.n, "step %d", activity->step);
-        BUG_IF(activity->end < activity->start || activity->class >= TRACE_CLASS_COUNT, "activity %d", i);
-        BUG_IF(!(activity->bytes >= 0) || activity->ranks < 0, "a message of %g B", activity->bytes);
+        BUG_IF(activity->step < TRACE_NO_STEP || activity->step >= trace->steps.n, "step %d",
+            activity->step);
+        BUG_IF(activity->end < activity->start || activity->class >= TRACE_CLASS_COUNT,
+            "activity %d", i);
+        BUG_IF(
+            !(activity->bytes >= 0) || activity->ranks < 0, "a message of %g B", activity->bytes);
     }
 }
 
@@ -49,13 +55,15 @@ static void sum_up(const uint8_t *data, size_t size)
     struct trace trace = {.rank = -1};
     struct input *input = input_open_text("fuzz.json", (const char *)data, size);
     enum status status = trace_read_kineto(&trace, input, -1, &arena, &diag);
-    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
+    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status,
+        diag.n_errors);
     if (status == STATUS_OK) {
         struct trace_sum sum;
         check_steps(&trace);
         trace_sum(&sum, &trace);
         double parts_s = sum.compute_s + sum.exposed_s + sum.copies_s + sum.host_s + sum.idle_s;
-        BUG_IF(!(fabs(parts_s - sum.step_s) <= 1e-9 * sum.step_s), "parts of %g s in %g", parts_s, sum.step_s);
+        BUG_IF(!(fabs(parts_s - sum.step_s) <= 1e-9 * sum.step_s), "parts of %g s in %g", parts_s,
+            sum.step_s);
         trace_sum_free(&sum);
     }
     input_close(input);
@@ -83,9 +91,10 @@ static void plan(const struct traced_rank *ranks, int n, bool recorded)
             .recorded = recorded,
             .hw = &hw};
         enum status status = trace_plan(&planned, ranks, n, &options, &arena, &diag);
-        BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
-        BUG_IF(
-            status == STATUS_OK && planned.plan.n_programs != n, "%d programs of %d ranks", planned.plan.n_programs, n);
+        BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status,
+            diag.n_errors);
+        BUG_IF(status == STATUS_OK && planned.plan.n_programs != n, "%d programs of %d ranks",
+            planned.plan.n_programs, n);
         gpus = 2 * planned.ranks;
         plan_release(&planned.plan);
         arena_release(&arena);
@@ -125,7 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct kineto_sink sink = {take_collective, take_kernel, NULL};
     struct input *input = input_open_text("fuzz.json", (const char *)data, size);
     enum status status = kineto_read(&trace, input, &sink, &arena, &diag);
-    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
+    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status,
+        diag.n_errors);
     BUG_IF(status == STATUS_OK && trace.collectives + trace.kernels == 0, "no rows and no message");
     input_close(input);
     arena_release(&arena);

@@ -1,4 +1,5 @@
-/* Any text is a model, whose layers and kernels can then be laid out and printed, or a list of errors. */
+/* Any text is a model, whose layers and kernels can then be laid out and printed, or a list of
+ * errors. */
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -10,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct arena arena = ARENA_INIT;
     struct model_shape shape;
     enum status status = model_parse(&shape, "fuzz", (const char *)data, n, &arena, &diag);
-    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d with %d errors", (int)status, diag.n_errors);
+    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d with %d errors", (int)status,
+        diag.n_errors);
     if (status == STATUS_OK) {
         struct model model;
         model_build(&model, &shape, &arena);

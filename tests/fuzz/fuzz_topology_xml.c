@@ -1,11 +1,13 @@
-/* Any bytes as NCCL's topology XML; those that do not begin so are put into a gpu, which reaches deeper. */
+/* Any bytes as NCCL's topology XML; those that do not begin so are put into a gpu, which reaches
+ * deeper. */
 #include "topology_dump.h"
 
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char head[] = "<system version='1'><cpu><pci busid='0' class='0x030200'><gpu sm='80'>";
+    static const char head[] =
+        "<system version='1'><cpu><pci busid='0' class='0x030200'><gpu sm='80'>";
     if (size > 0 && data[0] == '<')
         return fuzz_topology("fuzz.xml", data, size);
     uint8_t *text = xrealloc(NULL, sizeof head - 1 + size);

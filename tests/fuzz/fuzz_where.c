@@ -1,5 +1,5 @@
-/* Any bytes as the condition of `plot --where` over a small database. What must hold: no crash, no leak, a message for
- * every refusal, and a database that is as it was. */
+/* Any bytes as the condition of `plot --where` over a small database. What must hold: no crash, no
+ * leak, a message for every refusal, and a database that is as it was. */
 #include "store/shown.h"
 
 #include "../store/sample.h"
@@ -31,7 +31,8 @@ __attribute__((constructor)) static void enter(void)
 static void count(void *self, int n, const struct store_value *values)
 {
     (void)n;
-    *(int *)self = values[0].kind == STORE_NUMBER ? atoi(values[0].text) : -1; /* the names of columns come first */
+    *(int *)self = values[0].kind == STORE_NUMBER ? atoi(values[0].text)
+                                                  : -1; /* the names of columns come first */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -44,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct store_show show = {.where = where};
     BUG_IF(store_open(&store, path, STORE_READ, &diag) != STATUS_OK, "%s", diag.text);
     enum status status = store_show(store, &show, &diag);
-    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
+    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status,
+        diag.n_errors);
     int points = 0;
     struct source_pos at = {.file = "points"};
     status = store_query(store, "SELECT count(*) FROM main.point", at, count, &points, &diag);

@@ -1,6 +1,7 @@
-/* Golden digests: the same inputs and seed give the same events at the same picosecond on every compiler, optimisation
- * level and thread count. tests/run builds this test with gcc and clang at -O0 and -O3. A digest that changes on
- * purpose (a model was improved) is put in here anew, and the commit says why: the failure prints the new one. */
+/* Golden digests: the same inputs and seed give the same events at the same picosecond on every
+ * compiler, optimisation level and thread count. tests/run builds this test with gcc and clang at
+ * -O0 and -O3. A digest that changes on purpose (a model was improved) is put in here anew, and the
+ * commit says why: the failure prints the new one. */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -15,12 +16,14 @@
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
 
-static void check(const char *scenario, const struct scenario_override *overrides, int n, uint64_t want)
+static void check(
+    const char *scenario, const struct scenario_override *overrides, int n, uint64_t want)
 {
     struct arena arena = ARENA_INIT;
     struct scenario_result result = simulate_point(scenario, overrides, n, &arena);
     if (result.exec.digest != want)
-        fail_msg("%s: digest 0x%016" PRIx64 ", step %.17g s", scenario, result.exec.digest, result.exec.step_time_s);
+        fail_msg("%s: digest 0x%016" PRIx64 ", step %.17g s", scenario, result.exec.digest,
+            result.exec.step_time_s);
     arena_release(&arena);
 }
 
@@ -36,10 +39,10 @@ static void t5_full_shard_with_noise(void **state)
 static void gpt2_hybrid_shard_folded(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"}, {"strategy", "fsdp"},
-        {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"train.seq_len", "1024"}, {"train.grad_accum", "2"},
-        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},
-        {"noise.host_jitter", "0"}};
+    const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"},
+        {"strategy", "fsdp"}, {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"train.seq_len", "1024"},
+        {"train.grad_accum", "2"}, {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
+        {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"}};
     check(SCENARIOS "sharding_strategies_7b.yaml", OVERRIDES(set), UINT64_C(0xfba36cd67a33cb33));
 }
 
@@ -69,8 +72,8 @@ static void megatron_experts(void **state)
 static void deepep(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {
-        {"train.moe_token_dispatcher_type", "flex"}, {"train.expert_spread", "0.5"}, {"train.global_batch", "4096"}};
+    const struct scenario_override set[] = {{"train.moe_token_dispatcher_type", "flex"},
+        {"train.expert_spread", "0.5"}, {"train.global_batch", "4096"}};
     check(SCENARIOS "deepseek_v3.yaml", OVERRIDES(set), UINT64_C(0x9e1d05026a8f74be));
 }
 
@@ -85,9 +88,9 @@ static void nanotron_with_noise(void **state)
 {
     (void)state;
     const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"parallelism.tensor", "2"},
-        {"parallelism.sequence", "true"}, {"parallelism.pipeline", "2"}, {"nanotron.zero_stage", "1"},
-        {"train.micro_batch", "2"}, {"train.global_batch", "32"}, {"parallelism.p2p_poll", "100 ms"},
-        {"host.collective_check", "0.32 ms"}};
+        {"parallelism.sequence", "true"}, {"parallelism.pipeline", "2"},
+        {"nanotron.zero_stage", "1"}, {"train.micro_batch", "2"}, {"train.global_batch", "32"},
+        {"parallelism.p2p_poll", "100 ms"}, {"host.collective_check", "0.32 ms"}};
     check(SCENARIOS "nanotron_8b_layouts.yaml", OVERRIDES(set), UINT64_C(0x876d36e4be35715a));
 }
 

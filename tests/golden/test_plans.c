@@ -1,8 +1,9 @@
-/* Golden digests of what drawn cases (tests/combinations.h) compile to, one for each strategy and one for each family
- * of models, and of what a quarter of the plans do, one for each cluster. Laws say what holds of any plan; these notice
- * what no law forbids: a kernel that reads other bytes, a wait that is gone. As in test_digest.c a digest that changes
- * on purpose is put in here anew, and the commit says why. A change of one strategy or family leaves the others of its
- * table as they are. */
+/* Golden digests of what drawn cases (tests/combinations.h) compile to, one for each strategy and
+ * one for each family of models, and of what a quarter of the plans do, one for each cluster. Laws
+ * say what holds of any plan; these notice what no law forbids: a kernel that reads other bytes, a
+ * wait that is gone. As in test_digest.c a digest that changes on purpose is put in here anew, and
+ * the commit says why. A change of one strategy or family leaves the others of its table as they
+ * are. */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -20,7 +21,8 @@
 
 enum { CASES = 2000, UNITS = 500, EXECUTED = 4 };
 
-/* NVSwitch and as many NICs as GPUs; the same with leaf and spine switches; PCIe and one NIC a node. */
+/* NVSwitch and as many NICs as GPUs; the same with leaf and spine switches; PCIe and one NIC a
+ * node. */
 static const char *const clusters[] = {"h100-8x400g", "h100-8x400g-rail", "a100-pcie-1x200g"};
 enum { CLUSTERS = sizeof clusters / sizeof *clusters };
 
@@ -41,7 +43,8 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0xc854f27a3cec47fc),
         [MODEL_CONVNET] = UINT64_C(0x6e69a4cebeb38f34),
         [MODEL_DHEN] = UINT64_C(0xffb7424ad1f8dd8e)},
-    .cluster = {UINT64_C(0xc202cf447a901b37), UINT64_C(0x570f87eee2a876b9), UINT64_C(0x71c30d18a1157f2d)},
+    .cluster = {UINT64_C(0xc202cf447a901b37), UINT64_C(0x570f87eee2a876b9),
+        UINT64_C(0x71c30d18a1157f2d)},
 };
 
 static const uint64_t want_units = UINT64_C(0x03777dc3db414ccb);
@@ -61,21 +64,24 @@ static uint64_t digest_plan(uint64_t digest, const struct plan *plan)
         digest = digest_word(digest, kernel_digest(&plan->kernels.at[k]));
     const struct plan_program *program = &plan->programs[0];
     for (int b = 0; b < program->buffers.n; b++)
-        digest = digest_word(digest, ((uint64_t)program->buffers.at[b].category << 8) | program->buffers.at[b].stream);
+        digest = digest_word(digest,
+            ((uint64_t)program->buffers.at[b].category << 8) | program->buffers.at[b].stream);
     for (int s = 0; s < program->setup.n; s++)
         digest = digest_word(digest, (uint64_t)program->setup.at[s]);
     for (int c = 0; c < plan->collectives.n; c++) {
         const struct mesh_group *group = &plan->groups.at[plan->collectives.at[c].group].ranks;
         digest = digest_word(digest, ((uint64_t)group->size << 32) | (uint64_t)group->stride);
     }
-    const double ranks = plan->mesh.ranks, sums[] = {program->model_flop, program->hardware_flop, program->host_bytes,
-                                               plan->tokens / ranks, plan->samples / ranks};
+    const double ranks = plan->mesh.ranks,
+                 sums[] = {program->model_flop, program->hardware_flop, program->host_bytes,
+                     plan->tokens / ranks, plan->samples / ranks};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         digest = digest_real(digest, sums[i]);
     return digest;
 }
 
-/* The events and the peaks of HBM; a third of the runs have noise where all ranks are simulated for it, one by one. */
+/* The events and the peaks of HBM; a third of the runs have noise where all ranks are simulated for
+ * it, one by one. */
 static uint64_t digest_run(
     uint64_t digest, const struct plan *plan, const struct hw *hw, int number, struct arena *arena)
 {
@@ -92,7 +98,8 @@ static uint64_t digest_run(
     exec_run(&result, plan, hw, &options, arena);
     const struct exec_memory *memory = &result.memory;
     digest = digest_word(digest, result.digest);
-    digest = digest_real(digest_real(digest, memory->peak_allocated_bytes), memory->peak_reserved_bytes);
+    digest =
+        digest_real(digest_real(digest, memory->peak_allocated_bytes), memory->peak_reserved_bytes);
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         digest = digest_real(digest, memory->peak_category_bytes[c]);
     return digest;
@@ -105,11 +112,13 @@ static void take(struct digests *digests, int number, const struct hw *hw)
     struct plan plan;
     int cluster = number / EXECUTED % CLUSTERS;
     if (compile_drawn(&plan, &drawn, &hw[cluster], &arena)) {
-        uint64_t *strategy = &digests->strategy[drawn.options.kind], *family = &digests->family[drawn.shape->family];
+        uint64_t *strategy = &digests->strategy[drawn.options.kind],
+                 *family = &digests->family[drawn.shape->family];
         *strategy = digest_plan(*strategy, &plan);
         *family = digest_plan(*family, &plan);
         if (number % EXECUTED == 0)
-            digests->cluster[cluster] = digest_run(digests->cluster[cluster], &plan, &hw[cluster], number, &arena);
+            digests->cluster[cluster] =
+                digest_run(digests->cluster[cluster], &plan, &hw[cluster], number, &arena);
     }
     plan_release(&plan);
     arena_release(&arena);
@@ -168,7 +177,7 @@ static void plans_and_runs_are_what_they_were(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_and_runs_are_what_they_were), cmocka_unit_test(its_units_are_what_they_were)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_and_runs_are_what_they_were),
+        cmocka_unit_test(its_units_are_what_they_were)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

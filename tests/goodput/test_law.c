@@ -21,7 +21,8 @@ static struct goodput_job plain(double mtbf_s, double stall_s, double recovery_s
     memset(options.mtbf_s, 0, sizeof options.mtbf_s);
     options.mtbf_s[GOODPUT_NODE] = mtbf_s * (double)nodes;
     options.detection_s[GOODPUT_NODE] = options.hang_share = options.replacement_s = 0;
-    options.restart_s = recovery_s - stall_s; /* the checkpoint is loaded as fast as it is written */
+    options.restart_s =
+        recovery_s - stall_s; /* the checkpoint is loaded as fast as it is written */
     options.checkpoint_bytes = 1e12;
     options.checkpoint_bandwidth_Bps = options.checkpoint_bytes / stall_s;
     options.checkpoint_node_bandwidth_Bps = options.checkpoint_bandwidth_Bps;
@@ -56,7 +57,8 @@ static void the_mean_over_seeds_is_dalys_closed_form(void **state)
             double closed = goodput_daly_share(&costs, interval_s);
             double simulated = mean_share(&job, interval_s, 60);
             if (fabs(simulated / closed - 1) > 0.01)
-                fail_msg("mtbf %g s, interval %g s: %g, not %g", costs.mtbf_s, interval_s, simulated, closed);
+                fail_msg("mtbf %g s, interval %g s: %g, not %g", costs.mtbf_s, interval_s,
+                    simulated, closed);
         }
 }
 
@@ -73,7 +75,9 @@ static void the_interval_found_is_youngs_and_dalys(void **state)
         double found = goodput_search_s(&job, RUNS, 60, 1);
         assert_near(found / goodput_daly_s(&costs), 1, 0.06);
         assert_near(found / goodput_young_s(&costs), 1, 0.08);
-        assert_near(goodput_daly_share(&costs, found) / goodput_daly_share(&costs, goodput_daly_s(&costs)), 1, 0.001);
+        assert_near(
+            goodput_daly_share(&costs, found) / goodput_daly_share(&costs, goodput_daly_s(&costs)),
+            1, 0.001);
     }
 }
 
@@ -129,10 +133,11 @@ static void all_time_is_accounted_for(void **state)
     }
 }
 
-/* Replicas of one node, which come back after a time T; what else a failure costs is next to nothing. Failures come at
- * rate r while all of the N nodes are there, r (1 - away / N) in the mean, so by Little's law away = r (1 - away / N)
- * T, away / N = x / (1 + x) with x = r T / N. Nodes: 100, one fails every 10 hours, T = 50 h: x = 0.05, share 1 / 1.05.
- * Replicas of ten nodes: the nine others of a replica stand still beside the one that is away, unless they are away as
+/* Replicas of one node, which come back after a time T; what else a failure costs is next to
+ * nothing. Failures come at rate r while all of the N nodes are there, r (1 - away / N) in the
+ * mean, so by Little's law away = r (1 - away / N) T, away / N = x / (1 + x) with x = r T / N.
+ * Nodes: 100, one fails every 10 hours, T = 50 h: x = 0.05, share 1 / 1.05. Replicas of ten nodes:
+ * the nine others of a replica stand still beside the one that is away, unless they are away as
  * well, so more than that is lost, and at most ten times as much. */
 static void an_elastic_job_loses_the_nodes_that_are_away(void **state)
 {
@@ -146,14 +151,16 @@ static void an_elastic_job_loses_the_nodes_that_are_away(void **state)
     job.options.elastic_nodes = 10;
     double coarse = mean_share(&job, 60, 60);
     assert_true(1 - coarse > 1 - share && 1 - coarse < 10 * (1 - share));
-    job.options.elastic_nodes = 0; /* waits 50 h each: 5 of 6 hours, and more, as others fail meanwhile */
+    job.options.elastic_nodes =
+        0; /* waits 50 h each: 5 of 6 hours, and more, as others fail meanwhile */
     assert_true(mean_share(&job, 60, 60) < 1. / 6);
 }
 
-/* Nothing fails. One of 100 nodes gets slow at an exponential time, 2 days in the mean, and is never found: of 60 days
- * 58 are slow, by a quarter, which a fifth of them pays for: 1 - 58 / 60 x 0.2. Found after a day, one comes every 10
- * days: each is slow for 1 of 1,001 days, so some node for 1 - (1000 / 1001)^100 of the time, a fifth of which is lost;
- * what else that costs is next to nothing, or, with checkpoints of 60 s and restarts of 240 s, 360 s each. */
+/* Nothing fails. One of 100 nodes gets slow at an exponential time, 2 days in the mean, and is
+ * never found: of 60 days 58 are slow, by a quarter, which a fifth of them pays for: 1 - 58 / 60 x
+ * 0.2. Found after a day, one comes every 10 days: each is slow for 1 of 1,001 days, so some node
+ * for 1 - (1000 / 1001)^100 of the time, a fifth of which is lost; what else that costs is next to
+ * nothing, or, with checkpoints of 60 s and restarts of 240 s, 360 s each. */
 static void all_wait_for_a_slow_node(void **state)
 {
     (void)state;
@@ -183,9 +190,9 @@ static void all_wait_for_a_slow_node(void **state)
     assert_near(run.time_s[GOODPUT_LOST][GOODPUT_NO_CAUSE], 0, 0); /* a checkpoint comes first */
 }
 
-/* An asynchronous checkpoint saves what is done when it is captured: with failures that are rare beside the interval, a
- * failure loses half of it, and what was trained while the checkpoint was written; before that is done, all of the
- * interval before. The mean is interval / 2 + writing. */
+/* An asynchronous checkpoint saves what is done when it is captured: with failures that are rare
+ * beside the interval, a failure loses half of it, and what was trained while the checkpoint was
+ * written; before that is done, all of the interval before. The mean is interval / 2 + writing. */
 static void an_asynchronous_checkpoint_saves_what_was_captured(void **state)
 {
     (void)state;
@@ -206,7 +213,8 @@ static void an_asynchronous_checkpoint_saves_what_was_captured(void **state)
     assert_near(lost_s / failures, interval_s / 2 + writing_s, 0.03 * (interval_s / 2 + writing_s));
 }
 
-/* What a checkpoint of 1 TB costs, on 100 nodes of 8 GPUs that write 1 GB/s each, into storage of 50 GB/s. */
+/* What a checkpoint of 1 TB costs, on 100 nodes of 8 GPUs that write 1 GB/s each, into storage of
+ * 50 GB/s. */
 static void one_writer_has_the_bandwidth_of_one(void **state)
 {
     (void)state;
@@ -230,9 +238,9 @@ static void one_writer_has_the_bandwidth_of_one(void **state)
     assert_near(goodput_costs(&job).stall_s, 1e12 / (800 * 2e9), 1e-9);
 }
 
-/* One failure, elastic: when its node is back the job stops for it at a checkpoint, and asynchronous or not it waits
- * until that is on disk. So of two jobs that differ in that alone, one that writes for 1,000 s more loses those once.
- */
+/* One failure, elastic: when its node is back the job stops for it at a checkpoint, and
+ * asynchronous or not it waits until that is on disk. So of two jobs that differ in that alone, one
+ * that writes for 1,000 s more loses those once. */
 static void a_planned_stop_waits_for_its_checkpoint(void **state)
 {
     (void)state;
@@ -245,14 +253,16 @@ static void a_planned_stop_waits_for_its_checkpoint(void **state)
         job.options.async_checkpoint = true;
         job.options.sharded_checkpoint = true;
         job.options.checkpoint_copy_bandwidth_Bps = 1e12;
-        job.options.checkpoint_bandwidth_Bps = job.options.checkpoint_node_bandwidth_Bps = slow ? 1e9 : 1e12;
+        job.options.checkpoint_bandwidth_Bps = job.options.checkpoint_node_bandwidth_Bps =
+            slow ? 1e9 : 1e12;
         goodput_simulate(&runs[slow], &job, 7200, 20, 3);
     }
     int64_t stops = runs[0].interruptions[GOODPUT_NODE];
     assert_true(stops > 0 && runs[1].interruptions[GOODPUT_NODE] == stops);
     double waited_s = 0;
     for (int cause = 0; cause < GOODPUT_CAUSES; cause++)
-        waited_s += runs[1].time_s[GOODPUT_CHECKPOINT][cause] - runs[0].time_s[GOODPUT_CHECKPOINT][cause];
+        waited_s +=
+            runs[1].time_s[GOODPUT_CHECKPOINT][cause] - runs[0].time_s[GOODPUT_CHECKPOINT][cause];
     assert_near(waited_s, (double)stops * 999, (double)stops * 5);
 }
 
@@ -262,13 +272,15 @@ static int64_t spares_of(struct goodput_job *job, int64_t nodes)
     return goodput_hot_spares(job);
 }
 
-/* By the job's size: what ByteRobust counts, nothing for small jobs, never fewer for a larger one. */
+/* By the job's size: what ByteRobust counts, nothing for small jobs, never fewer for a larger one.
+ */
 static void spares_are_in_proportion(void **state)
 {
     (void)state;
     static const struct {
         int64_t nodes, spares;
-    } cases[] = {{1, 0}, {8, 0}, {63, 0}, {64, 1}, {127, 1}, {128, 2}, {512, 3}, {1024, 4}, {2048, 5}};
+    } cases[] = {
+        {1, 0}, {8, 0}, {63, 0}, {64, 1}, {127, 1}, {128, 2}, {512, 3}, {1024, 4}, {2048, 5}};
     struct goodput_job job = {.options = goodput_default_options()};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(spares_of(&job, cases[i].nodes), cases[i].spares);
@@ -285,7 +297,8 @@ static void racks_have_their_own_spares(void **state)
     struct goodput_job job = {.options = goodput_default_options(), .in_rack = 18};
     static const struct {
         int64_t in_rack, nodes, spares;
-    } cases[] = {{18, 18, 2}, {18, 144, 16}, {16, 144, 18}, {18, 9, 1}, {18, 2, 0}, {1, 144, 2}, {0, 144, 2}};
+    } cases[] = {{18, 18, 2}, {18, 144, 16}, {16, 144, 18}, {18, 9, 1}, {18, 2, 0}, {1, 144, 2},
+        {0, 144, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         job.in_rack = cases[i].in_rack;
         assert_int_equal(spares_of(&job, cases[i].nodes), cases[i].spares);
@@ -307,7 +320,8 @@ static void more_than_expected_failures_are_not_drawn(void **state)
     assert_near(n, expected, 4 * sqrt(expected));
 }
 
-/* A seed is one history, on any number of threads; what one part draws does not depend on the others. */
+/* A seed is one history, on any number of threads; what one part draws does not depend on the
+ * others. */
 static void histories_are_reproducible(void **state)
 {
     (void)state;

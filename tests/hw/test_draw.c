@@ -36,7 +36,8 @@ static struct hw machine(void)
     return hw;
 }
 
-/* Kernels read the node's numbers from the GPU, where hw_derive puts them: a draw must reach these, too. */
+/* Kernels read the node's numbers from the GPU, where hw_derive puts them: a draw must reach these,
+ * too. */
 static void a_draw_reaches_what_the_gpu_has_of_its_node(void **state)
 {
     (void)state;
@@ -67,7 +68,8 @@ static double log_odds(double share)
     return log(share / (1 - share));
 }
 
-/* Of 10^4 draws the mean is within 4 sigma / sqrt(n) = 4 % of sigma, the variance within 4 sqrt(2 / n) = 5.7 %. */
+/* Of 10^4 draws the mean is within 4 sigma / sqrt(n) = 4 % of sigma, the variance within 4 sqrt(2 /
+ * n) = 5.7 %. */
 struct moments {
     double sum, squares;
 };
@@ -92,14 +94,17 @@ static void median_and_spread(void **state)
     for (int k = 0; k < N; k++) {
         struct hw hw = machine();
         hw_draw(&hw, &none, 1, (uint64_t)k);
-        double z = log(hw.gpu.gemm[DTYPE_BF16].load_bandwidth.value / fitted.value) / 0.05; /* 5 GB/s of 100 */
+        double z = log(hw.gpu.gemm[DTYPE_BF16].load_bandwidth.value / fitted.value) /
+                   0.05; /* 5 GB/s of 100 */
         add(&rate, z);
         product += z * log(hw.gpu.gemm[DTYPE_FP32].load_bandwidth.value / fitted.value) / 0.05;
-        add(&share, (log_odds(hw.gpu.gemm_sustained.value) - log_odds(0.9))); /* 0.09 / (0.9 x 0.1) = 1 */
+        add(&share,
+            (log_odds(hw.gpu.gemm_sustained.value) - log_odds(0.9))); /* 0.09 / (0.9 x 0.1) = 1 */
         add(&guess, (log_odds(hw.gpu.attention_efficiency.value) - log_odds(0.6)) / DRAW_ASSUMED);
         add(&table, (log_odds(hw.gpu.hbm_efficiency.value) - log_odds(0.8)) / DRAW_MEASURED);
         add(&latency, log(hw.gpu.kernel_floor.value / 2e-6) / DRAW_ASSUMED);
-        assert_near(hw.gpu.gemm[DTYPE_FP16].load_bandwidth.value, hw.gpu.gemm[DTYPE_BF16].load_bandwidth.value, 0);
+        assert_near(hw.gpu.gemm[DTYPE_FP16].load_bandwidth.value,
+            hw.gpu.gemm[DTYPE_BF16].load_bandwidth.value, 0);
         /* a datasheet's number, counts, sizes, and all of something stay */
         assert_near(hw.gpu.hbm_bandwidth.value, 2e12, 0);
         assert_near(hw.gpu.sms.value, 108, 0);
@@ -130,7 +135,8 @@ static void draws_are_reproducible(void **state)
     assert_true(hw_draw_normal("k", "s", 7, 3) != hw_draw_normal("k", "s", 7, 4));
 }
 
-static enum status load(struct hw_fits *fits, const char *text, struct arena *arena, struct diag *diag)
+static enum status load(
+    struct hw_fits *fits, const char *text, struct arena *arena, struct diag *diag)
 {
     char path[] = "/tmp/flopcast_fits_XXXXXX";
     int file = mkstemp(path);
@@ -142,12 +148,13 @@ static enum status load(struct hw_fits *fits, const char *text, struct arena *ar
     return status;
 }
 
-#define FITS(rows)                                                                                                     \
-    "fits:\n  - parameters:\n      - {key: absent, fit: a/fit}\n      - {key: load_bandwidth, fit: a/fit}\n"           \
+#define FITS(rows)                                                                                 \
+    "fits:\n  - parameters:\n      - {key: absent, fit: a/fit}\n      - {key: load_bandwidth, "    \
+    "fit: a/fit}\n"                                                                                \
     "      - {key: gemm_sustained, fit: a/fit}\n    correlations: " rows "\n"
 
-/* Parameters of a fit go together as the file says, also through one that the machine does not have. The standard error
- * of a correlation r of 10^4 draws is (1 - r^2) / 100. */
+/* Parameters of a fit go together as the file says, also through one that the machine does not
+ * have. The standard error of a correlation r of 10^4 draws is (1 - r^2) / 100. */
 static void fits_are_drawn_with_their_correlations(void **state)
 {
     (void)state;
@@ -178,9 +185,11 @@ static void correlations_that_cannot_be(void **state)
     static const struct {
         const char *text, *expected;
     } files[] = {
-        {FITS("[[0.9], [0.9, -0.9]]"), "not positive definite"}, /* 1 + 2 (0.9)(0.9)(-0.9) - 3 (0.81) < 0 */
+        {FITS("[[0.9], [0.9, -0.9]]"),
+            "not positive definite"}, /* 1 + 2 (0.9)(0.9)(-0.9) - 3 (0.81) < 0 */
         {FITS("[[0.9]]"), "1 lists for 3 parameters; one less than those is wanted"},
-        {FITS("[[0.9], [0.1]]"), "1 numbers here; 2 are wanted: with each parameter before 'gemm_sustained'"},
+        {FITS("[[0.9], [0.1]]"),
+            "1 numbers here; 2 are wanted: with each parameter before 'gemm_sustained'"},
         {FITS("[[x], [0, 0]]"), "'x'"},
         {"fit: []\n", "did you mean 'fits'?"},
         {"fits: [{parameters: [{key: a}], correlations: []}]\n", "needs the key 'fit'"},
@@ -209,7 +218,8 @@ static void the_projects_correlations_can_be_read(void **state)
     assert_int_equal(fits.n, 4); /* of NCCL, of training rates, of the hosts of two stacks */
     struct hw hw;
     assert_int_equal(
-        hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml", &arena, &diag), STATUS_OK);
+        hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml", &arena, &diag),
+        STATUS_OK);
     int found = 0;
     for (int f = 0; f < fits.n; f++)
         for (int i = 0; i < fits.list[f].n; i++)
@@ -219,8 +229,8 @@ static void the_projects_correlations_can_be_read(void **state)
     arena_release(&arena);
 }
 
-/* Walks the sourced numbers of a table: gives each an error of ten times itself, or counts those at a limit of their
- * field, beyond which none may be. */
+/* Walks the sourced numbers of a table: gives each an error of ten times itself, or counts those at
+ * a limit of their field, beyond which none may be. */
 static int walk(void *into, const struct config_table *table, bool check)
 {
     int at_limit = 0;
@@ -229,7 +239,8 @@ static int walk(void *into, const struct config_table *table, bool check)
         void *at = (unsigned char *)into + field->offset;
         if (field->type == FIELD_SECTION)
             at_limit += walk(at, field->section, check);
-        if (field->type != FIELD_SOURCED || !quantity_is_set(*(struct quantity *)at) || field->max == 0)
+        if (field->type != FIELD_SOURCED || !quantity_is_set(*(struct quantity *)at) ||
+            field->max == 0)
             continue;
         struct quantity *q = at;
         if (!check)
@@ -256,7 +267,8 @@ static void draws_stay_within_the_limits_of_their_fields(void **state)
         for (int check = 0; check < 2; check++) {
             if (check)
                 hw_draw(&drawn, &none, 1, k);
-            at_limit += walk(&drawn.gpu, &hw_gpu_table, check) + walk(&drawn.node, &hw_node_table, check) +
+            at_limit += walk(&drawn.gpu, &hw_gpu_table, check) +
+                        walk(&drawn.node, &hw_node_table, check) +
                         walk(&drawn.cluster, &hw_cluster_table, check);
         }
     }

@@ -31,15 +31,19 @@ static void check(const char *path, struct hw *hw)
     (void)path;
     const struct hw_gpu *gpu = &hw->gpu;
     assert_true(gpu->memory_sms.value <= gpu->sms.value);
-    assert_true(hw->node.nccl_channels.value < gpu->sms.value); /* a collective leaves SMs to compute */
-    assert_true(quantity_is_set(hw->cluster.gpu_speed_spread)); /* it extends topologies/noise.yaml */
-    assert_true(hw->node.nccl_bytes.value + gpu->context_bytes.value < 0.2 * gpu->hbm_capacity.value);
-    /* a GPU's way out of the node is narrower than the way inside it */
     assert_true(
-        hw->node.nics.value * hw->node.nic_bandwidth.value / hw->node.gpus.value < hw->node.gpu_bandwidth.value);
+        hw->node.nccl_channels.value < gpu->sms.value); /* a collective leaves SMs to compute */
+    assert_true(
+        quantity_is_set(hw->cluster.gpu_speed_spread)); /* it extends topologies/noise.yaml */
+    assert_true(
+        hw->node.nccl_bytes.value + gpu->context_bytes.value < 0.2 * gpu->hbm_capacity.value);
+    /* a GPU's way out of the node is narrower than the way inside it */
+    assert_true(hw->node.nics.value * hw->node.nic_bandwidth.value / hw->node.gpus.value <
+                hw->node.gpu_bandwidth.value);
     for (int i = 0; i < DTYPE_COUNT; i++)
         if (quantity_is_set(gpu->gemm[i].peak))
-            assert_true(gpu->gemm[i].efficiency.value > 0.5); /* no GEMM library is worse for large products */
+            assert_true(gpu->gemm[i].efficiency.value >
+                        0.5); /* no GEMM library is worse for large products */
 }
 
 static void test_all_clusters_load(void **state)
@@ -69,11 +73,13 @@ static void assert_wider(struct quantity q, const char *path, const char *what, 
 {
     assert_int_equal(fit.kind, QUANTITY_FITTED);
     if (q.kind == QUANTITY_ASSUMED && !(q.std_error > fit.std_error))
-        fail_msg("%s: %s +- %g; the fit has +- %g, and a number that is taken over has a larger error", path, what,
-            q.std_error, fit.std_error);
+        fail_msg(
+            "%s: %s +- %g; the fit has +- %g, and a number that is taken over has a larger error",
+            path, what, q.std_error, fit.std_error);
 }
 
-/* What training showed on some cards stands for the others, too, and is to follow when it is fitted again. */
+/* What training showed on some cards stands for the others, too, and is to follow when it is fitted
+ * again. */
 static void test_what_is_borrowed_from_a_fit_is_what_the_fit_says(void **state)
 {
     (void)state;
@@ -105,8 +111,8 @@ static void test_what_is_borrowed_from_a_fit_is_what_the_fit_says(void **state)
     arena_release(&arena);
 }
 
-/* What training showed on one card, as another one of the same silicon is to have it. Where that card has another power
- * limit, its clock goes with the cube root of the limit. */
+/* What training showed on one card, as another one of the same silicon is to have it. Where that
+ * card has another power limit, its clock goes with the cube root of the limit. */
 static void check_silicon(const struct hw_gpu *gpu, const char *path, const struct hw_gpu *fitted)
 {
     double clock = cbrt(gpu->tdp.value / fitted->tdp.value);
@@ -128,7 +134,8 @@ static void check_silicon(const struct hw_gpu *gpu, const char *path, const stru
         if (all[k].fit.kind != QUANTITY_FITTED || own)
             continue;
         if (!quantity_is_set(all[k].q))
-            fail_msg("%s has no %s; it was fitted on %s, the same silicon", path, all[k].what, fitted->name);
+            fail_msg("%s has no %s; it was fitted on %s, the same silicon", path, all[k].what,
+                fitted->name);
         assert_int_equal(all[k].q.kind, QUANTITY_ASSUMED);
         assert_borrowed(all[k].q, path, all[k].what, all[k].fit.value * all[k].times);
         assert_wider(all[k].q, path, all[k].what, all[k].fit);
@@ -150,13 +157,15 @@ static void test_cards_of_one_silicon_share_what_training_showed(void **state)
             if (i == j || strcmp(gpu.silicon, other.silicon) != 0)
                 continue;
             assert_string_equal(gpu.arch, other.arch);
-            double per_sm = gpu.vector_flops.value / gpu.sms.value; /* the SMs are the same, clocks differ little */
+            double per_sm = gpu.vector_flops.value /
+                            gpu.sms.value; /* the SMs are the same, clocks differ little */
             assert_near(other.vector_flops.value / other.sms.value / per_sm, 1, 0.05);
             check_silicon(&gpu, paths.gl_pathv[i], &other);
             pairs++;
         }
     }
-    assert_int_equal(pairs, 4 * 3 + 5 * 4 + 4 * 3 + 2 + 2 + 2); /* GA100, GH100, GB100; AD102, GV100 and CDNA 3 */
+    assert_int_equal(pairs,
+        4 * 3 + 5 * 4 + 4 * 3 + 2 + 2 + 2); /* GA100, GH100, GB100; AD102, GV100 and CDNA 3 */
     globfree(&paths);
     arena_release(&arena);
 }
@@ -166,34 +175,44 @@ static void test_what_links_borrow_is_what_the_fit_says(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    struct hw h100 = load(&arena, CLUSTERS "h100-8x400g.yaml"), p4d = load(&arena, CLUSTERS "aws-p4d-efa.yaml");
+    struct hw h100 = load(&arena, CLUSTERS "h100-8x400g.yaml"),
+              p4d = load(&arena, CLUSTERS "aws-p4d-efa.yaml");
     int borrowed = 0;
     glob_t paths;
     assert_int_equal(glob(CLUSTERS "*.yaml", 0, NULL, &paths), 0);
     for (size_t i = 0; i < paths.gl_pathc; i++) {
         struct hw hw = load(&arena, paths.gl_pathv[i]);
-        static const double blackwell = 0.74 / 0.85; /* NCCL's own efficiencies of NVLS (src/graph/tuning.cc) */
+        static const double blackwell =
+            0.74 / 0.85; /* NCCL's own efficiencies of NVLS (src/graph/tuning.cc) */
         const struct {
             const char *what, *says;
             struct quantity q, fit;
             double times;
         } all[] = {
-            {"nccl_efficiency", "fit of Hopper nodes", hw.node.nccl_efficiency, h100.node.nccl_efficiency, 1},
-            {"nvls_latency", "fit of Hopper nodes", hw.node.nvls_latency, h100.node.nvls_latency, 1},
-            {"nvls_step_latency", "fit of Hopper nodes", hw.node.nvls_step_latency, h100.node.nvls_step_latency, 1},
-            {"nvls_efficiency", "fit of Hopper nodes", hw.node.nvls_efficiency, h100.node.nvls_efficiency, blackwell},
-            {"nccl_efficiency", "fit of InfiniBand NDR", hw.cluster.nccl_efficiency, h100.cluster.nccl_efficiency, 1},
-            {"nccl_efficiency", "fitted on p4d", hw.cluster.nccl_efficiency, p4d.cluster.nccl_efficiency, 1},
+            {"nccl_efficiency", "fit of Hopper nodes", hw.node.nccl_efficiency,
+                h100.node.nccl_efficiency, 1},
+            {"nvls_latency", "fit of Hopper nodes", hw.node.nvls_latency, h100.node.nvls_latency,
+                1},
+            {"nvls_step_latency", "fit of Hopper nodes", hw.node.nvls_step_latency,
+                h100.node.nvls_step_latency, 1},
+            {"nvls_efficiency", "fit of Hopper nodes", hw.node.nvls_efficiency,
+                h100.node.nvls_efficiency, blackwell},
+            {"nccl_efficiency", "fit of InfiniBand NDR", hw.cluster.nccl_efficiency,
+                h100.cluster.nccl_efficiency, 1},
+            {"nccl_efficiency", "fitted on p4d", hw.cluster.nccl_efficiency,
+                p4d.cluster.nccl_efficiency, 1},
         };
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
             if (!quantity_is_set(all[k].q) || !strstr(all[k].q.source, all[k].says))
                 continue;
             assert_int_equal(all[k].fit.kind, QUANTITY_FITTED);
-            assert_borrowed(all[k].q, paths.gl_pathv[i], all[k].what, all[k].fit.value * all[k].times);
+            assert_borrowed(
+                all[k].q, paths.gl_pathv[i], all[k].what, all[k].fit.value * all[k].times);
             borrowed++;
         }
     }
-    assert_int_equal(borrowed, 12); /* of HGX B200 and B300 1 and 1 each, GB200 and GB300 2 each, p3dn 1, H800 3 */
+    assert_int_equal(borrowed,
+        12); /* of HGX B200 and B300 1 and 1 each, GB200 and GB300 2 each, p3dn 1, H800 3 */
     globfree(&paths);
     arena_release(&arena);
 }
@@ -226,9 +245,9 @@ static void test_print_shows_every_number_with_its_source(void **state)
     assert_non_null(out);
     hw_print(out, &hw, &(struct hw_sources){0});
     fclose(out);
-    const char *const parts[] = {"oversubscription", "nccl_channels", "hbm_bandwidth", "gemm.bf16.efficiency",
-        "gemm.fp8.peak", "450 GB/s", "datasheet", "measured", "assumed", "fitted", " +- ",
-        hw.gpu.hbm_efficiency.source};
+    const char *const parts[] = {"oversubscription", "nccl_channels", "hbm_bandwidth",
+        "gemm.bf16.efficiency", "gemm.fp8.peak", "450 GB/s", "datasheet", "measured", "assumed",
+        "fitted", " +- ", hw.gpu.hbm_efficiency.source};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_non_null(strstr(text, parts[i]));
     assert_null(strstr(text, "int8")); /* not given in the file */

@@ -31,8 +31,8 @@ static struct hw by_hand(void)
     return hw;
 }
 
-/* A GPU's part: (600 + 2 x (20 + one port of 10)) / 4 = 165 W. Busy for a quarter of the time: 0.25 x 400 + 0.75 x 150
- * = 212.5 W; at the meter (212.5 + 165) x 1.2 = 453 W. */
+/* A GPU's part: (600 + 2 x (20 + one port of 10)) / 4 = 165 W. Busy for a quarter of the time: 0.25
+ * x 400 + 0.75 x 150 = 212.5 W; at the meter (212.5 + 165) x 1.2 = 453 W. */
 static void numbers_of_the_files(void **state)
 {
     (void)state;
@@ -48,9 +48,10 @@ static void numbers_of_the_files(void **state)
     assert_near(hw_power_of(&hw).host_w, 160, SAME);
 }
 
-/* Ports a NIC. Leaf-spine, full bisection: that of the NIC and both ends of one cable up, 3; half of it, 2 : 1: 2.
- * Three levels of 4 leaves of 8 NICs, 8 cables up, 32 from the pod: 1 + 2 + 2. A dragonfly of 4 routers of 8 NICs in a
- * group, a cable between two of them and 2 to other groups a router: 1 + 3 / 8 + 2 / 8. */
+/* Ports a NIC. Leaf-spine, full bisection: that of the NIC and both ends of one cable up, 3; half
+ * of it, 2 : 1: 2. Three levels of 4 leaves of 8 NICs, 8 cables up, 32 from the pod: 1 + 2 + 2. A
+ * dragonfly of 4 routers of 8 NICs in a group, a cable between two of them and 2 to other groups a
+ * router: 1 + 3 / 8 + 2 / 8. */
 static void ports_of_networks(void **state)
 {
     (void)state;
@@ -66,7 +67,11 @@ static void ports_of_networks(void **state)
              .pod_leaves = NUMBER(4),
              .cores = NUMBER(4)},
             5},
-        {{.kind = HW_DRAGONFLY, .leaf_ports = NUMBER(8), .pod_leaves = NUMBER(4), .global_cables = NUMBER(2)}, 1.625},
+        {{.kind = HW_DRAGONFLY,
+             .leaf_ports = NUMBER(8),
+             .pod_leaves = NUMBER(4),
+             .global_cables = NUMBER(2)},
+            1.625},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct hw hw = by_hand();
@@ -107,9 +112,11 @@ static void defaults_have_sources(void **state)
     for (; hw_power_defaults[n].key; n++) {
         struct arena arena = ARENA_INIT;
         size_t at = 0;
-        const struct config_field *field = config_field_at(&hw_override_table, hw_power_defaults[n].key, &at);
+        const struct config_field *field =
+            config_field_at(&hw_override_table, hw_power_defaults[n].key, &at);
         assert_non_null(field);
-        const char *expected = arena_printf(&arena, "Default: %g", hw_power_defaults[n].number.value);
+        const char *expected =
+            arena_printf(&arena, "Default: %g", hw_power_defaults[n].number.value);
         assert_non_null(strstr(field->help, expected)); /* `flopcast help gpus` */
         arena_release(&arena);
         assert_non_null(hw_power_defaults[n].number.source);
@@ -118,9 +125,9 @@ static void defaults_have_sources(void **state)
     assert_int_equal(n, 7);
 }
 
-/* Where a file says nothing: idle 0.12, waiting 0.4 and busy 0.9 of 500 W, a host half of what its 4 GPUs may draw, 25
- * W a NIC and 20 W for its port: (1000 + 2 x 45) / 4. No GPU idles above its limit, none waits below what it idles at.
- */
+/* Where a file says nothing: idle 0.12, waiting 0.4 and busy 0.9 of 500 W, a host half of what its
+ * 4 GPUs may draw, 25 W a NIC and 20 W for its port: (1000 + 2 x 45) / 4. No GPU idles above its
+ * limit, none waits below what it idles at. */
 static void numbers_that_are_left_out(void **state)
 {
     (void)state;

@@ -32,10 +32,12 @@ static void check_unchanged(const char *path, struct hw *hw)
         const char *path;
         const struct config_table *table;
         const void *now;
-    } files[] = {{path, &hw_cluster_table, &hw->cluster}, {hw->cluster.node_path, &hw_node_table, &hw->node},
+    } files[] = {{path, &hw_cluster_table, &hw->cluster},
+        {hw->cluster.node_path, &hw_node_table, &hw->node},
         {hw->node.gpu_path, &hw_gpu_table, &hw->gpu}};
     for (size_t j = 0; j < sizeof files / sizeof *files; j++) {
-        char *is = changed(files[j].path, files[j].table, files[j].now), *was = read_all(files[j].path);
+        char *is = changed(files[j].path, files[j].table, files[j].now),
+             *was = read_all(files[j].path);
         assert_string_equal(is, was);
         free(is);
         free(was);
@@ -70,7 +72,8 @@ static void what_changes(void **state)
     assert_int_equal(hw_load_gpu(&gpu, path, &arena, &diag), STATUS_OK);
     assert_false(quantity_is_set(gpu.pointwise_efficiency));
     gpu.name = "H200 \"of ours\"";
-    gpu.gemm[DTYPE_BF16].efficiency = (struct quantity){0.7654, 0.012, QUANTITY_FITTED, "own run: today", NULL};
+    gpu.gemm[DTYPE_BF16].efficiency =
+        (struct quantity){0.7654, 0.012, QUANTITY_FITTED, "own run: today", NULL};
     gpu.pointwise_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run", NULL};
     char *text = changed(path, &hw_gpu_table, &gpu), *was = read_all(path);
     FILE *out = fdopen(mkstemp(copy), "w");
@@ -90,14 +93,16 @@ static void what_changes(void **state)
     arena_release(&arena);
 }
 
-/* A card of one's own may leave its silicon out: neither the file nor the number that is added needs it. */
+/* A card of one's own may leave its silicon out: neither the file nor the number that is added
+ * needs it. */
 static void a_card_without_its_silicon(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw_gpu gpu;
-    char path[] = "/tmp/flopcast-write-XXXXXX", *text = read_all(TOPOLOGIES "gpus/h200-sxm-141gb.yaml");
+    char path[] = "/tmp/flopcast-write-XXXXXX",
+         *text = read_all(TOPOLOGIES "gpus/h200-sxm-141gb.yaml");
     static const char LINE[] = "silicon: GH100\n";
     size_t n = sizeof LINE - 1, at = 0, length = strlen(text);
     while (at < length && strncmp(text + at, LINE, n) != 0)
@@ -123,7 +128,7 @@ static void a_card_without_its_silicon(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(unchanged_files_stay), cmocka_unit_test(what_changes),
-        cmocka_unit_test(a_card_without_its_silicon)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(unchanged_files_stay),
+        cmocka_unit_test(what_changes), cmocka_unit_test(a_card_without_its_silicon)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

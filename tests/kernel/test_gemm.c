@@ -8,10 +8,11 @@
 #include "../near.h"
 #include "../number.h"
 
-/* Four SMs in round numbers: for each element of k, an SM needs 1 s to multiply a tile of 128 x 128 (32768 flop/s) and
- * 1 s to load its 256 operands. Larger tiles are then no better; of smaller ones, 128 x 64 needs 192/256 = 0.75 s and
- * 64 x 64 0.5 s, that is 1.5 and 2 s for the same area. A second pass over a result of one tile, split s ways, costs (s
- * + 1) x 65536 B at 327680 B/s = (s + 1) / 5 s, and 1 s to start. */
+/* Four SMs in round numbers: for each element of k, an SM needs 1 s to multiply a tile of 128 x 128
+ * (32768 flop/s) and 1 s to load its 256 operands. Larger tiles are then no better; of smaller
+ * ones, 128 x 64 needs 192/256 = 0.75 s and 64 x 64 0.5 s, that is 1.5 and 2 s for the same area. A
+ * second pass over a result of one tile, split s ways, costs (s + 1) x 65536 B at 327680 B/s = (s +
+ * 1) / 5 s, and 1 s to start. */
 static const struct hw_gpu gpu = {
     .name = "four SMs",
     .sms = NUMBER(4),
@@ -35,7 +36,8 @@ static void test_waves(void **state)
     (void)state;
     /* 4 tiles on 4 SMs: one wave of 96 + 14 elements of k */
     assert_near(seconds(256, 256, 96, 1, 4), 110, 1e-9);
-    /* 5 tiles: two waves; 128 x 256 does it in one wave of twice the length, all others are longer */
+    /* 5 tiles: two waves; 128 x 256 does it in one wave of twice the length, all others are longer
+     */
     assert_near(seconds(128, 640, 96, 1, 4), 220, 1e-9);
     /* independent products fill the SMs just as well */
     assert_near(seconds(128, 128, 96, 4, 4), 110, 1e-9);
@@ -65,7 +67,8 @@ static void test_bits_of_operands(void **state)
 static void test_contention(void **state)
 {
     (void)state;
-    /* 4 tiles on 3 SMs: two waves, the tail wave of one tile (NVIDIA forum 337991 saw this double a GEMM) */
+    /* 4 tiles on 3 SMs: two waves, the tail wave of one tile (NVIDIA forum 337991 saw this double a
+     * GEMM) */
     assert_near(seconds(256, 256, 96, 1, 3), 220, 1e-9);
     /* part of an SM carries no tile */
     assert_near(seconds(256, 256, 96, 1, 3.9), 220, 1e-9);
@@ -100,8 +103,9 @@ static void test_convolutions(void **state)
 static void test_small_tiles_are_limited_by_loading(void **state)
 {
     (void)state;
-    /* 64 x 64: two tiles of 64 x 32 side by side on two SMs, each loading 96 of 256 operands a second: 0.375 s for an
-     * element of k, where its 4096 flop would take 0.125 s. On one SM the two follow each other. */
+    /* 64 x 64: two tiles of 64 x 32 side by side on two SMs, each loading 96 of 256 operands a
+     * second: 0.375 s for an element of k, where its 4096 flop would take 0.125 s. On one SM the
+     * two follow each other. */
     assert_near(seconds(64, 64, 96, 1, 4), 0.375 * 110, 1e-9);
     assert_near(seconds(64, 64, 96, 1, 1), 2 * 0.375 * 110, 1e-9);
 }
@@ -109,8 +113,8 @@ static void test_small_tiles_are_limited_by_loading(void **state)
 static void test_issuing(void **state)
 {
     (void)state;
-    /* Four warps reach 0.25 of the peak, the SM 0.5: a tile of 128 x 128 takes 2 s for an element of k instead of 1,
-     * and so do 16 of 64 x 64 in four waves of 0.5 s. */
+    /* Four warps reach 0.25 of the peak, the SM 0.5: a tile of 128 x 128 takes 2 s for an element
+     * of k instead of 1, and so do 16 of 64 x 64 in four waves of 0.5 s. */
     struct hw_gpu slow = gpu;
     slow.gemm[DTYPE_BF16].tile_share = (struct quantity)NUMBER(0.25);
     struct kernel_work four = kernel_gemm(256, 256, 96, 1, DTYPE_BF16, 2, 2);
@@ -131,8 +135,8 @@ static void test_kernels_for_one_product(void **state)
     /* a batch of the same tiles has to do without */
     struct kernel_work batch = kernel_gemm(128, 256, 96, 2, DTYPE_BF16, 2, 2);
     assert_near(gemm_compute_s(&batch, &gifted, 4), 110, 1e-9);
-    /* so has what is too small for their tiles to pay: 64 x 64 takes 0.375 s for an element of k, see below, and a
-     * tile of 128 x 128, for the most part empty, 0.5 s */
+    /* so has what is too small for their tiles to pay: 64 x 64 takes 0.375 s for an element of k,
+     * see below, and a tile of 128 x 128, for the most part empty, 0.5 s */
     struct kernel_work small = kernel_gemm(64, 64, 96, 1, DTYPE_BF16, 2, 2);
     assert_near(gemm_compute_s(&small, &gifted, 4), 0.375 * 110, 1e-9);
 }
@@ -166,12 +170,13 @@ static void test_row_gap(void **state)
 static void test_split_k(void **state)
 {
     (void)state;
-    /* One tile, k = 1280. Whole: 1294 s; tiles of 64 x 64 on all 4 SMs: 647 s. Split 4 ways: 320 + 14 s, then 1 s to
-     * start the second kernel and (4 + 1) / 5 = 1 s for its bytes. 8 ways: two waves of 160 + 14 s, more. */
+    /* One tile, k = 1280. Whole: 1294 s; tiles of 64 x 64 on all 4 SMs: 647 s. Split 4 ways: 320 +
+     * 14 s, then 1 s to start the second kernel and (4 + 1) / 5 = 1 s for its bytes. 8 ways: two
+     * waves of 160 + 14 s, more. */
     assert_near(seconds(128, 128, 1280, 1, 4), 336, 1e-9);
-    /* Five tiles: whole, two waves of 1280 + 14. Split in two they were ten on 4 SMs, three waves of 640 + 14, with the
-     * second kernel 1966 s; but k is split where tiles do not fill the SMs, not where they need a wave more. So are
-     * three tiles of 128 x 256 split four ways. */
+    /* Five tiles: whole, two waves of 1280 + 14. Split in two they were ten on 4 SMs, three waves
+     * of 640 + 14, with the second kernel 1966 s; but k is split where tiles do not fill the SMs,
+     * not where they need a wave more. So are three tiles of 128 x 256 split four ways. */
     assert_near(seconds(128, 640, 1280, 1, 4), 2 * (1280 + 14), 1e-9);
 }
 
@@ -179,7 +184,8 @@ static void test_k_saturation(void **state)
 {
     (void)state;
     /* rate(k) = k / (k + 14) of the peak */
-    double short_rate = 96 / seconds(256, 256, 96, 1, 4), long_rate = 992 / seconds(256, 256, 992, 1, 4);
+    double short_rate = 96 / seconds(256, 256, 96, 1, 4),
+           long_rate = 992 / seconds(256, 256, 992, 1, 4);
     assert_near(short_rate, 96.0 / 110, 1e-12);
     assert_near(long_rate, 992.0 / 1006, 1e-12);
 }
@@ -199,8 +205,8 @@ static void test_monotone(void **state)
             }
 }
 
-/* Two products of a tile each, k = 1280: split in two, 640 + 14 s on all SMs, 1 s for the kernel that adds, and three
- * times 2 x 65536 B at 327680 B/s. */
+/* Two products of a tile each, k = 1280: split in two, 640 + 14 s on all SMs, 1 s for the kernel
+ * that adds, and three times 2 x 65536 B at 327680 B/s. */
 static void test_split_of_a_batch(void **state)
 {
     (void)state;
@@ -218,8 +224,9 @@ static void test_pieces(void **state)
     assert_near(gemm_compute_s(&work, &gpu, 4), 110, 1e-9);
 }
 
-/* One tile with the better kernels of single products, k = 1280: these do not split k, so (1280 + 14) / 2 s; split 4
- * ways the others take 336. Kernels of a share of 0.5 are as fast as the others' tiles. */
+/* One tile with the better kernels of single products, k = 1280: these do not split k, so (1280 +
+ * 14) / 2 s; split 4 ways the others take 336. Kernels of a share of 0.5 are as fast as the others'
+ * tiles. */
 static void test_kernels_for_one_product_do_not_split(void **state)
 {
     (void)state;

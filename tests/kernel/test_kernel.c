@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-/* 100 GB/s of HBM reached (200 x 50 %), saturated by 5 of 10 SMs; 1 TFLOPS of vector units; attention at 2 x 25 % = 0.5
- * TFLOPS. */
+/* 100 GB/s of HBM reached (200 x 50 %), saturated by 5 of 10 SMs; 1 TFLOPS of vector units;
+ * attention at 2 x 25 % = 0.5 TFLOPS. */
 static const struct hw_gpu gpu = {
     .name = "ten SMs",
     .sms = NUMBER(10),
@@ -52,10 +52,12 @@ static void test_the_longer_of_compute_and_memory(void **state)
 {
     (void)state;
     /* 600 MB read + 400 MB written at 100 GB/s = 10 ms; 1 GFLOP at 1 TFLOPS = 1 ms; floor 2 us */
-    assert_near(alone_s(kernel_stream(KERNEL_NORM, 600e6, 400e6, 1e9)), both(10e-3, 1e-3) + 2e-6, 1e-12);
+    assert_near(
+        alone_s(kernel_stream(KERNEL_NORM, 600e6, 400e6, 1e9)), both(10e-3, 1e-3) + 2e-6, 1e-12);
     assert_near(alone_s(kernel_stream(KERNEL_NORM, 600e6, 400e6, 0)), 10.002e-3, 1e-15);
     /* 50 GFLOP: 50 ms of compute */
-    assert_near(alone_s(kernel_stream(KERNEL_NORM, 600e6, 400e6, 50e9)), both(50e-3, 10e-3) + 2e-6, 1e-12);
+    assert_near(
+        alone_s(kernel_stream(KERNEL_NORM, 600e6, 400e6, 50e9)), both(50e-3, 10e-3) + 2e-6, 1e-12);
     /* as long: 2^(1/4) of one, where nothing hidden were 2 */
     assert_near(kernel_busy_s(1, 1), 1.189207115, 1e-9);
     assert_near(kernel_busy_s(0, 3), 3, 0);
@@ -76,7 +78,8 @@ static void test_pointwise_efficiency(void **state)
     assert_near(kernel_duration_s(&norm, &eager, whole), 12.502e-3, 1e-12);
     assert_near(kernel_duration_s(&copy, &eager, whole), 10.002e-3, 1e-12);
     /* a collective that takes 60 GB/s leaves 20 */
-    assert_near(kernel_duration_s(&norm, &eager, (struct kernel_share){10, 60e9}), 50.002e-3, 1e-12);
+    assert_near(
+        kernel_duration_s(&norm, &eager, (struct kernel_share){10, 60e9}), 50.002e-3, 1e-12);
 }
 
 static void test_hbm_share(void **state)
@@ -97,14 +100,16 @@ static void test_sm_share(void **state)
     /* 5 SMs saturate HBM; 2 draw 40 GB/s */
     assert_near(shared_s(work, 5, 0), 10.002e-3, 1e-12);
     assert_near(shared_s(work, 2, 0), 25.002e-3, 1e-12);
-    /* 2 SMs and 30 GB/s taken: the SMs are the tighter limit still (40 < 70); with 80 taken, HBM is (20 < 40): 50 ms */
+    /* 2 SMs and 30 GB/s taken: the SMs are the tighter limit still (40 < 70); with 80 taken, HBM is
+     * (20 < 40): 50 ms */
     assert_near(shared_s(work, 2, 30e9), 25.002e-3, 1e-12);
     assert_near(shared_s(work, 2, 80e9), 50.002e-3, 1e-12);
     /* compute scales with SMs: 50 GFLOP on 8 of 10 SMs = 62.5 ms */
     assert_near(shared_s(kernel_stream(KERNEL_NORM, 0, 0, 50e9), 8, 0), 62.502e-3, 1e-12);
 }
 
-/* Gradients of a layer norm's weight: a block of threads for 32 columns, an SM each, walks down all rows. */
+/* Gradients of a layer norm's weight: a block of threads for 32 columns, an SM each, walks down all
+ * rows. */
 static void test_rows_of_a_norm(void **state)
 {
     (void)state;
@@ -114,7 +119,8 @@ static void test_rows_of_a_norm(void **state)
     work.m = 100000;
     work.n = 256;
     struct kernel_share whole = kernel_whole_gpu(&torch), shared = {7, 0};
-    /* 8 blocks on 10 SMs: 100,000 rows of 20 ns, 2 ms; on 7 SMs one block waits for another: 4 ms */
+    /* 8 blocks on 10 SMs: 100,000 rows of 20 ns, 2 ms; on 7 SMs one block waits for another: 4 ms
+     */
     assert_near(kernel_duration_s(&work, &torch, whole), both(2e-3, 1e-3) + 2e-6, 1e-12);
     assert_near(kernel_duration_s(&work, &torch, shared), both(4e-3, 1e-3) + 2e-6, 1e-12);
     /* 321 columns are 11 blocks, twice around */
@@ -154,25 +160,27 @@ static void test_attention(void **state)
     work.k = 80;
     assert_near(alone_s(work), 12.002e-3, 1e-12);
     work.k = 64;
-    /* the blocks of queries on the diagonal walk over 128 keys more than the half of 512 that the flop count: x 1.25 */
+    /* the blocks of queries on the diagonal walk over 128 keys more than the half of 512 that the
+     * flop count: x 1.25 */
     work.causal = true;
     assert_near(alone_s(work), 12.502e-3, 1e-12);
 
-    /* With a window of 128 a query sees 128 - 128^2 / 1024 = 112 of 512 keys in the mean. The first block walks over
-     * 128 keys, the other three over 256: 224 in the mean, x 2. */
+    /* With a window of 128 a query sees 128 - 128^2 / 1024 = 112 of 512 keys in the mean. The first
+     * block walks over 128 keys, the other three over 256: 224 in the mean, x 2. */
     work.window = 128;
     assert_near(attention_window_pairs(512, 128), 512 * 112, 0);
     assert_near(alone_s(work), 20.002e-3, 1e-12);
     work.window = 0;
 
-    /* start and end cost 64 keys: (512 + 64) / 512 without the mask, (512 + 128 + 2 x 64) / 512 with it; the backward
-     * kernel at half the rate of the forward one */
+    /* start and end cost 64 keys: (512 + 64) / 512 without the mask, (512 + 128 + 2 x 64) / 512
+     * with it; the backward kernel at half the rate of the forward one */
     struct hw_gpu other = gpu;
     other.attention_overhead = (struct quantity)NUMBER(64);
     other.attention_backward = (struct quantity)NUMBER(0.5);
     assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 15.002e-3, 1e-12);
     work.window = 128; /* (112 + 112 + 64) / 112, at half the rate */
-    assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 10e-3 * 288 / 112 + 2e-6, 1e-12);
+    assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)),
+        10e-3 * 288 / 112 + 2e-6, 1e-12);
     work.window = 0;
     work.causal = false;
     assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 11.252e-3, 1e-12);
@@ -193,12 +201,13 @@ static void test_attention_waves(void **state)
     work.m = work.n = 512;
     work.k = 64;
     work.batch = 1;
-    /* four blocks on 10 SMs: the 10 ms of all SMs on four of them; on 3.5 SMs, of which three hold a block, two waves:
-     * 100 ms of one SM in three, of which six blocks of time are four of work */
+    /* four blocks on 10 SMs: the 10 ms of all SMs on four of them; on 3.5 SMs, of which three hold
+     * a block, two waves: 100 ms of one SM in three, of which six blocks of time are four of work
+     */
     assert_near(alone_s(work), 25.002e-3, 1e-12);
     assert_near(shared_s(work, 3.5, 0), 100e-3 / 3 * 6 / 4 + 2e-6, 1e-11);
-    /* a decoder's 512 queries of 1,280 keys: forward has a block for 128 queries, four again; backward one for 128
-     * keys, ten, which fill the SMs */
+    /* a decoder's 512 queries of 1,280 keys: forward has a block for 128 queries, four again;
+     * backward one for 128 keys, ten, which fill the SMs */
     work.n = 1280;
     assert_near(alone_s(work), 25.002e-3, 1e-12);
     work.backward = true;
@@ -221,7 +230,8 @@ static void test_attention_head(void **state)
     work.m = work.n = 512;
     work.k = 64;
     work.batch = 5;
-    /* the softmax of a pair takes as long as 16 elements of the head: 10 ms x 80 / 64; of 160: x 176 / 160 */
+    /* the softmax of a pair takes as long as 16 elements of the head: 10 ms x 80 / 64; of 160: x
+     * 176 / 160 */
     other.attention_softmax = (struct quantity)NUMBER(16);
     assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 12.502e-3, 1e-12);
     work.k = 160;
@@ -236,8 +246,8 @@ static void test_attention_head(void **state)
 static void test_gemm_work(void **state)
 {
     (void)state;
-    /* 3 products of 2 x 5 by 5 x 7: 2 x 2 x 7 x 5 x 3 = 420 flop; operands (2 + 7) x 5 x 3 = 135 of 2 B; result 42 of 4
-     * B */
+    /* 3 products of 2 x 5 by 5 x 7: 2 x 2 x 7 x 5 x 3 = 420 flop; operands (2 + 7) x 5 x 3 = 135 of
+     * 2 B; result 42 of 4 B */
     struct kernel_work work = kernel_gemm(2, 7, 5, 3, DTYPE_BF16, 2, 4);
     assert_int_equal(work.kind, KERNEL_GEMM);
     assert_near(work.flop, 420, 0);
@@ -247,11 +257,12 @@ static void test_gemm_work(void **state)
     assert_near(kernel_time(&work, &gpu, kernel_whole_gpu(&gpu)).floor_s, 5e-6, 1e-18);
     /* 1e5 x 1e5 x 1: 2e10 B of result and 4e5 B of operands */
     work = kernel_gemm(100000, 100000, 1, 1, DTYPE_BF16, 2, 2);
-    assert_near(kernel_time(&work, &gpu, kernel_whole_gpu(&gpu)).memory_s, (2e10 + 4e5) / 100e9, 1e-9);
+    assert_near(
+        kernel_time(&work, &gpu, kernel_whole_gpu(&gpu)).memory_s, (2e10 + 4e5) / 100e9, 1e-9);
 }
 
-/* What a product that adds to its result moves more is exposed by a share of the time it takes, on top of the
- * multiplication; where memory decides it is in the kernel's time already. */
+/* What a product that adds to its result moves more is exposed by a share of the time it takes, on
+ * top of the multiplication; where memory decides it is in the kernel's time already. */
 static void test_gemm_that_adds(void **state)
 {
     (void)state;
@@ -269,7 +280,8 @@ static void test_gemm_that_adds(void **state)
     assert_near(kernel_busy_s(after.compute_s, after.memory_s),
         fmax(least_s, kernel_busy_s(before.compute_s, before.memory_s)), 1e-15);
     assert_true(kernel_duration_s(&adds, &other, kernel_whole_gpu(&other)) > plain_s);
-    assert_near(kernel_duration_s(&plain, &other, kernel_whole_gpu(&other)), plain_s, 0); /* it adds nothing */
+    assert_near(kernel_duration_s(&plain, &other, kernel_whole_gpu(&other)), plain_s,
+        0); /* it adds nothing */
     assert_false(kernel_same(&plain, &adds));
     /* few terms: memory decides, compute is no longer */
     struct kernel_work thin = kernel_gemm(8192, 8192, 16, 1, DTYPE_BF16, 2, 2);
@@ -278,7 +290,8 @@ static void test_gemm_that_adds(void **state)
     thin.write_bytes += 2.0 * 8192 * 8192;
     struct kernel_time time = kernel_time(&thin, &other, kernel_whole_gpu(&other));
     struct kernel_time alone = kernel_time(&thin, &gpu, kernel_whole_gpu(&gpu));
-    assert_true(alone.compute_s + 0.5 * 0.75 * alone.memory_s < alone.memory_s); /* 6 of 8 bytes are added */
+    assert_true(alone.compute_s + 0.5 * 0.75 * alone.memory_s <
+                alone.memory_s); /* 6 of 8 bytes are added */
     assert_near(time.compute_s, alone.compute_s, 0);
 }
 
@@ -291,10 +304,12 @@ static void test_power_limit(void **state)
         struct arena arena = ARENA_INIT;
         struct diag diag = DIAG_INIT;
         struct hw_gpu card;
-        hw_load_gpu(
-            &card, arena_printf(&arena, FLOPCAST_SOURCE_DIR "/topologies/gpus/%s.yaml", gpus[i]), &arena, &diag);
+        hw_load_gpu(&card,
+            arena_printf(&arena, FLOPCAST_SOURCE_DIR "/topologies/gpus/%s.yaml", gpus[i]), &arena,
+            &diag);
         assert_string_equal(diag.text, "");
-        struct kernel_work large = kernel_gemm(8192, 8192, 8192, 1, DTYPE_BF16, 2, 2), small = large, add;
+        struct kernel_work large = kernel_gemm(8192, 8192, 8192, 1, DTYPE_BF16, 2, 2),
+                           small = large, add;
         small = kernel_gemm(1024, 1024, 512, 1, DTYPE_BF16, 2, 2); /* 1e9 FLOP: 170 W of 700 */
         add = kernel_stream(KERNEL_ELEMENTWISE, 1e9, 1e9, 1e9);
         struct kernel_work attention = kernel_gemm(4096, 4096, 128, 64, DTYPE_BF16, 2, 2);
@@ -324,7 +339,8 @@ static void test_names(void **state)
     assert_string_equal(kernel_kind_names[KERNEL_OPTIMIZER], "optimizer");
 }
 
-/* Kernels that differ in anything are two: a plan holds each once, and what it took for another would run as that. */
+/* Kernels that differ in anything are two: a plan holds each once, and what it took for another
+ * would run as that. */
 static void test_kernels_are_the_same_in_everything(void **state)
 {
     (void)state;
@@ -358,9 +374,9 @@ static void test_kernels_are_the_same_in_everything(void **state)
         assert_true(kernel_digest(&work) != kernel_digest(&others[told_apart[i]]));
 }
 
-/* 1 GB that takes 10 ms and the floor of 2 us, recorded as 5 ms: alone it takes 5 ms, and beside a collective that
- * leaves 40 of 100 GB/s what is not floor takes 2.5 times as long. Nothing is shorter than recorded: 1 us is all floor,
- * and so is all of a kernel without work. */
+/* 1 GB that takes 10 ms and the floor of 2 us, recorded as 5 ms: alone it takes 5 ms, and beside a
+ * collective that leaves 40 of 100 GB/s what is not floor takes 2.5 times as long. Nothing is
+ * shorter than recorded: 1 us is all floor, and so is all of a kernel without work. */
 static void test_recorded_kernels(void **state)
 {
     (void)state;
@@ -374,7 +390,8 @@ static void test_recorded_kernels(void **state)
     struct kernel_work nothing = kernel_stream(KERNEL_COPY, 0, 0, 0);
     nothing.recorded_ns = 7000;
     assert_near(alone_s(nothing), 7e-6, 1e-18);
-    /* kernels of a trace: 3 ms on any GPU; those that the SMs limit take twice as long on half of them */
+    /* kernels of a trace: 3 ms on any GPU; those that the SMs limit take twice as long on half of
+     * them */
     struct kernel_work traced = {.kind = KERNEL_RECORDED, .m = 3000000};
     assert_near(alone_s(traced), 3e-3, 1e-15);
     assert_near(shared_s(traced, 5, 60e9), 3e-3, 1e-15);
@@ -395,8 +412,9 @@ static void test_host_copies(void **state)
     assert_near(kernel_duration_s(&work, &linked, (struct kernel_share){1, 90e9}), 1.002e-3, 1e-15);
 }
 
-/* Beside a collective a kernel starts 3 us later, if that holds SMs; and where it moves 50 of HBM's 200 GB/s, a quarter
- * of the half by which traffic slows. 1 GB at what is left of 100 GB/s. More than all of HBM's is all. */
+/* Beside a collective a kernel starts 3 us later, if that holds SMs; and where it moves 50 of HBM's
+ * 200 GB/s, a quarter of the half by which traffic slows. 1 GB at what is left of 100 GB/s. More
+ * than all of HBM's is all. */
 static void test_beside_a_collective(void **state)
 {
     (void)state;
@@ -429,8 +447,9 @@ static void test_which_kernels_are_pointwise(void **state)
     }
 }
 
-/* The limit counts from what the GPU sustains. 100 tiles on 10 SMs reach all of that, be it half of the peak or of what
- * GEMMs get: limited. Attention of a sequence reaches 25 % of the peak, below 30, or 35. */
+/* The limit counts from what the GPU sustains. 100 tiles on 10 SMs reach all of that, be it half of
+ * the peak or of what GEMMs get: limited. Attention of a sequence reaches 25 % of the peak, below
+ * 30, or 35. */
 static void test_power_of_what_is_sustained(void **state)
 {
     (void)state;
@@ -449,7 +468,8 @@ static void test_power_of_what_is_sustained(void **state)
     assert_false(kernel_power_limited(&attention, &card));
     card.attention_efficiency.value = 0.35;
     assert_true(kernel_power_limited(&attention, &card));
-    struct kernel_work norm = kernel_stream(KERNEL_NORM, 1, 1, 1e12); /* as many FLOP as the vector units do */
+    struct kernel_work norm =
+        kernel_stream(KERNEL_NORM, 1, 1, 1e12); /* as many FLOP as the vector units do */
     assert_false(kernel_power_limited(&norm, &card));
 }
 

@@ -1,11 +1,13 @@
-/* Layouts of 8 GPUs by number, for laws of what combinations.h does not draw. Include after cmocka.h. */
+/* Layouts of 8 GPUs by number, for laws of what combinations.h does not draw. Include after
+ * cmocka.h. */
 #ifndef FLOPCAST_TESTS_LAW_LAYOUTS_H
 #define FLOPCAST_TESTS_LAW_LAYOUTS_H
 
 #include "strategy/strategy.h"
 
 enum { LAYOUTS = 64 };
-static const int layout_kinds[] = {STRATEGY_MEGATRON, STRATEGY_NANOTRON, STRATEGY_DEEPSPEED, STRATEGY_FSDP};
+static const int layout_kinds[] = {
+    STRATEGY_MEGATRON, STRATEGY_NANOTRON, STRATEGY_DEEPSPEED, STRATEGY_FSDP};
 enum { LAYOUT_KINDS = sizeof layout_kinds / sizeof *layout_kinds };
 
 static inline struct strategy_options layout(int kind, int number)

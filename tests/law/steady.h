@@ -4,11 +4,11 @@
 
 #include "scenario/scenario.h"
 
-#define STEADY                                                                                                         \
-    {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},                      \
-        {"noise.host_jitter", "0"}, {"run.steps", "1"},                                                                \
-    {                                                                                                                  \
-        "run.warmup_steps", "4"                                                                                        \
+#define STEADY                                                                                     \
+    {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},  \
+        {"noise.host_jitter", "0"}, {"run.steps", "1"},                                            \
+    {                                                                                              \
+        "run.warmup_steps", "4"                                                                    \
     }
 
 #endif

@@ -1,5 +1,5 @@
-/* Kernels that follow each other without an event between them (exec/state.h, struct ahead) end when they would have
- * with one each: to the last bit, with noise and without. */
+/* Kernels that follow each other without an event between them (exec/state.h, struct ahead) end
+ * when they would have with one each: to the last bit, with noise and without. */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -12,13 +12,14 @@
 #include "../point.h"
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
-#define QUIET                                                                                                          \
-    {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},                      \
-    {                                                                                                                  \
-        "noise.host_jitter", "0"                                                                                       \
+#define QUIET                                                                                      \
+    {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},  \
+    {                                                                                              \
+        "noise.host_jitter", "0"                                                                   \
     }
 
-/* A mean over ranks of sums of times: equal, as each rank adds the same numbers in the same order. */
+/* A mean over ranks of sums of times: equal, as each rank adds the same numbers in the same order.
+ */
 static void assert_same(const char *what, double a, double b)
 {
     if (!(a == b))
@@ -50,7 +51,8 @@ static void assert_same_run(const struct exec_result *ahead, const struct exec_r
     SAME(nic_utilisation);
 }
 
-static void check(const char *scenario, const struct scenario_override *overrides, int n, double fewer)
+static void check(
+    const char *scenario, const struct scenario_override *overrides, int n, double fewer)
 {
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
@@ -82,7 +84,8 @@ static void some_are_slow(void **state)
 {
     (void)state;
     const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"train.micro_batch", "8"},
-        {"cluster.slow_gpus", "\"node1.gpu5=80 %, node0.gpu1=60 % at 3 s, node0.gpu1=1 at 4.5 s\""}};
+        {"cluster.slow_gpus",
+            "\"node1.gpu5=80 %, node0.gpu1=60 % at 3 s, node0.gpu1=1 at 4.5 s\""}};
     check(SCENARIOS "t5_scaling.yaml", OVERRIDES(set), 2);
 }
 
@@ -96,7 +99,8 @@ static void host_is_behind(void **state)
 static void without_noise(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"train.micro_batch", "8"}, QUIET};
+    const struct scenario_override set[] = {
+        {"cluster.gpus", "16"}, {"train.micro_batch", "8"}, QUIET};
     check(SCENARIOS "t5_scaling.yaml", OVERRIDES(set), 1);
 }
 
@@ -104,8 +108,9 @@ static void without_noise(void **state)
 static void several_streams(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"}, {"strategy", "fsdp"},
-        {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"train.seq_len", "1024"}, {"train.grad_accum", "2"}};
+    const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"},
+        {"strategy", "fsdp"}, {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"train.seq_len", "1024"},
+        {"train.grad_accum", "2"}};
     check(SCENARIOS "sharding_strategies_7b.yaml", OVERRIDES(set), 1);
 }
 
@@ -113,8 +118,9 @@ static void several_streams(void **state)
 static void zero_3(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"}, {"strategy", "deepspeed"},
-        {"deepspeed.zero_optimization.stage", "3"}, {"train.seq_len", "1024"}, {"cluster.gpus", "8"}};
+    const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"},
+        {"strategy", "deepspeed"}, {"deepspeed.zero_optimization.stage", "3"},
+        {"train.seq_len", "1024"}, {"cluster.gpus", "8"}};
     check(SCENARIOS "zero_stages_7b.yaml", OVERRIDES(set), 1);
 }
 
@@ -122,7 +128,8 @@ static void zero_3(void **state)
 static void allocator_retries(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {{"cluster.gpus", "128"}, {"train.micro_batch", "2"}, QUIET};
+    const struct scenario_override set[] = {
+        {"cluster.gpus", "128"}, {"train.micro_batch", "2"}, QUIET};
     check(SCENARIOS "allocator_retries.yaml", OVERRIDES(set), 1);
 }
 
@@ -130,9 +137,10 @@ static void allocator_retries(void **state)
 static void packed_sequences(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {{"cluster.gpus", "8"}, {"fsdp.sharding_strategy", "FULL_SHARD"},
-        {"model", SCENARIOS "models/gpt2.yaml"}, {"train.seq_len", "1024"}, {"train.grad_accum", "2"},
-        {"train.document_mean", "500"}, {"train.document_sd", "900"}};
+    const struct scenario_override set[] = {{"cluster.gpus", "8"},
+        {"fsdp.sharding_strategy", "FULL_SHARD"}, {"model", SCENARIOS "models/gpt2.yaml"},
+        {"train.seq_len", "1024"}, {"train.grad_accum", "2"}, {"train.document_mean", "500"},
+        {"train.document_sd", "900"}};
     check(SCENARIOS "llama2_7b_h100_fsdp.yaml", OVERRIDES(set), 1);
 }
 

@@ -1,6 +1,7 @@
-/* Whatever is combined with whatever: models of every family and the options of strategies, drawn independently. What
- * strategy_check has nothing against is a lawful plan, and exec runs it to its end. The seed is fixed: a case that
- * fails here fails again. Its settings are printed, or its number where a BUG ends the test. */
+/* Whatever is combined with whatever: models of every family and the options of strategies, drawn
+ * independently. What strategy_check has nothing against is a lawful plan, and exec runs it to its
+ * end. The seed is fixed: a case that fails here fails again. Its settings are printed, or its
+ * number where a BUG ends the test. */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -48,17 +49,20 @@ static void on_abort(int signal)
 
 /* ---- laws ---- */
 
-/* Recomputation alone makes the GPU do more than the model needs: a forward pass at most, of which three are a step,
- * two where the matrices are frozen. A causal flash kernel leaves half of the scores out. */
+/* Recomputation alone makes the GPU do more than the model needs: a forward pass at most, of which
+ * three are a step, two where the matrices are frozen. A causal flash kernel leaves half of the
+ * scores out. */
 static void check_plan(const struct plan *plan, const struct drawn *drawn)
 {
     const struct train_options *train = &drawn->options.train;
     char why[256] = "";
     if (!plan_check(plan, why, sizeof why))
         fail_msg("%s", why);
-    int64_t batch = train->device_batch ? train->device_batch : train->micro_batch * train->grad_accum;
+    int64_t batch =
+        train->device_batch ? train->device_batch : train->micro_batch * train->grad_accum;
     assert_true(plan->samples == (double)(batch * plan->mesh.ranks));
-    double ratio = plan_hardware_flop(plan, ATTENTION_FLOP_FULL) / plan_model_flop(plan, ATTENTION_FLOP_FULL);
+    double ratio =
+        plan_hardware_flop(plan, ATTENTION_FLOP_FULL) / plan_model_flop(plan, ATTENTION_FLOP_FULL);
     if (train->attention != ATTENTION_NAIVE)
         return;
     if (train->activation_checkpointing == CHECKPOINT_NONE)
@@ -129,7 +133,7 @@ static void so_is_every_one_of_megatron_fsdp(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_combination_is_a_lawful_plan), cmocka_unit_test(so_is_every_one_of_megatron_fsdp)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_combination_is_a_lawful_plan),
+        cmocka_unit_test(so_is_every_one_of_megatron_fsdp)};
     return cmocka_run_group_tests(tests, NULL, print_current);
 }

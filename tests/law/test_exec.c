@@ -20,10 +20,10 @@
 static const struct strategy_case {
     const char *strategy, *sharding, *checkpointing, *grad_accum;
 } cases[] = {
-    {"fsdp", "FULL_SHARD", "none", "1"}, {"fsdp", "FULL_SHARD", "full", "2"}, {"fsdp", "SHARD_GRAD_OP", "full", "1"},
-    {"fsdp", "HYBRID_SHARD", "none", "2"}, {"fsdp", "_HYBRID_SHARD_ZERO2", "none", "1"},
-    {"fsdp", "NO_SHARD", "none", "1"}, {"ddp", "FULL_SHARD", "none", "2"},
-    {"deepspeed", "NO_SHARD", "none", "1"}, /* stage 1 */
+    {"fsdp", "FULL_SHARD", "none", "1"}, {"fsdp", "FULL_SHARD", "full", "2"},
+    {"fsdp", "SHARD_GRAD_OP", "full", "1"}, {"fsdp", "HYBRID_SHARD", "none", "2"},
+    {"fsdp", "_HYBRID_SHARD_ZERO2", "none", "1"}, {"fsdp", "NO_SHARD", "none", "1"},
+    {"ddp", "FULL_SHARD", "none", "2"}, {"deepspeed", "NO_SHARD", "none", "1"}, /* stage 1 */
     {"internevo", "NO_SHARD", "none", "2"}, /* the last: node_local_owners_lose_less */
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
@@ -31,14 +31,15 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 enum { MOST = 24 };
 
 /* gpt2 under a strategy on 32 GPUs without noise, then more overrides. */
-static struct scenario_result simulate(
-    const struct strategy_case *at, const struct scenario_override *more, int n, struct arena *arena)
+static struct scenario_result simulate(const struct strategy_case *at,
+    const struct scenario_override *more, int n, struct arena *arena)
 {
-    struct scenario_override list[MOST] = {{"model", MODEL}, {"cluster.gpus", "32"}, {"strategy", at->strategy},
-        {"fsdp.sharding_strategy", at->sharding}, {"train.activation_checkpointing", at->checkpointing},
-        {"train.grad_accum", at->grad_accum}, {"train.micro_batch", "4"}, {"train.seq_len", "1024"}, {"run.steps", "2"},
-        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},
-        {"noise.host_jitter", "0"},
+    struct scenario_override list[MOST] = {{"model", MODEL}, {"cluster.gpus", "32"},
+        {"strategy", at->strategy}, {"fsdp.sharding_strategy", at->sharding},
+        {"train.activation_checkpointing", at->checkpointing}, {"train.grad_accum", at->grad_accum},
+        {"train.micro_batch", "4"}, {"train.seq_len", "1024"}, {"run.steps", "2"},
+        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
+        {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"},
         {"train.precision", strcmp(at->strategy, "internevo") == 0 ? "bf16_master" : "bf16_mixed"}};
     int used = 14;
     for (int i = 0; i < n; i++)
@@ -46,7 +47,8 @@ static struct scenario_result simulate(
     return simulate_point(SCENARIO, list, used, arena);
 }
 
-/* Without noise ranks are alike: one simulated for all gives the very bits that all of them give. */
+/* Without noise ranks are alike: one simulated for all gives the very bits that all of them give.
+ */
 static void folding_changes_nothing(void **state)
 {
     (void)state;
@@ -68,7 +70,8 @@ static void folding_changes_nothing(void **state)
     }
 }
 
-/* Every second of a step is accounted for: computing, waiting for a collective, for the host, or for something else. */
+/* Every second of a step is accounted for: computing, waiting for a collective, for the host, or
+ * for something else. */
 static void the_parts_add_up_to_the_step(void **state)
 {
     (void)state;
@@ -76,11 +79,11 @@ static void the_parts_add_up_to_the_step(void **state)
         struct arena arena = ARENA_INIT;
         struct scenario_result result = simulate(&cases[c], NULL, 0, &arena);
         const struct exec_breakdown *parts = &result.exec.breakdown;
-        double sum =
-            parts->compute_s + parts->exposed_comm_s + parts->bubble_s + parts->host_bound_s + parts->other_idle_s;
+        double sum = parts->compute_s + parts->exposed_comm_s + parts->bubble_s +
+                     parts->host_bound_s + parts->other_idle_s;
         assert_true(fabs(sum - result.exec.step_time_s) < 1e-9);
-        assert_true(
-            parts->compute_s > 0 && parts->exposed_comm_s >= 0 && parts->host_bound_s >= 0 && parts->other_idle_s >= 0);
+        assert_true(parts->compute_s > 0 && parts->exposed_comm_s >= 0 &&
+                    parts->host_bound_s >= 0 && parts->other_idle_s >= 0);
         assert_true(parts->contention_s >= 0 && parts->contention_s < parts->compute_s);
         assert_true(parts->comm_latency_s <= parts->comm_s);
         arena_release(&arena);
@@ -95,8 +98,9 @@ static void noise_is_a_function_of_the_seed(void **state)
     uint64_t digests[3];
     const char *seeds[] = {"5", "5", "6"};
     for (int i = 0; i < 3; i++) {
-        const struct scenario_override noise[] = {{"noise.gpu_speed_spread", "0.01"}, {"noise.kernel_jitter", "0.02"},
-            {"noise.network_jitter", "0.05"}, {"noise.host_jitter", "0.1"}, {"run.seed", seeds[i]}};
+        const struct scenario_override noise[] = {{"noise.gpu_speed_spread", "0.01"},
+            {"noise.kernel_jitter", "0.02"}, {"noise.network_jitter", "0.05"},
+            {"noise.host_jitter", "0.1"}, {"run.seed", seeds[i]}};
         digests[i] = simulate(&cases[0], OVERRIDES(noise), &arena).exec.digest;
     }
     assert_true(digests[0] == digests[1]);
@@ -125,17 +129,21 @@ static void checkpointing_trades_time_for_memory(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    const struct strategy_case none = {"fsdp", "FULL_SHARD", "none", "1"}, full = {"fsdp", "FULL_SHARD", "full", "1"};
-    struct scenario_result keeps = simulate(&none, NULL, 0, &arena), reruns = simulate(&full, NULL, 0, &arena);
+    const struct strategy_case none = {"fsdp", "FULL_SHARD", "none", "1"},
+                               full = {"fsdp", "FULL_SHARD", "full", "1"};
+    struct scenario_result keeps = simulate(&none, NULL, 0, &arena),
+                           reruns = simulate(&full, NULL, 0, &arena);
     assert_true(reruns.exec.step_time_s > keeps.exec.step_time_s);
     assert_true(reruns.exec.memory.peak_allocated_bytes < keeps.exec.memory.peak_allocated_bytes);
-    assert_true(reruns.hw_tflops_per_gpu * reruns.exec.step_time_s > keeps.hw_tflops_per_gpu * keeps.exec.step_time_s);
+    assert_true(reruns.hw_tflops_per_gpu * reruns.exec.step_time_s >
+                keeps.hw_tflops_per_gpu * keeps.exec.step_time_s);
     arena_release(&arena);
 }
 
-/* Backward needs the input of a block's last matrix product, not its result. So recomputation that stops early leaves
- * one of MPT-1b's four products a block out: 2 x 4 d^2 flop a token, 24 blocks with d = 2048, 4 x 1024 tokens. GPT-2
- * has dropout behind the product and keeps its mask: there all must run. */
+/* Backward needs the input of a block's last matrix product, not its result. So recomputation that
+ * stops early leaves one of MPT-1b's four products a block out: 2 x 4 d^2 flop a token, 24 blocks
+ * with d = 2048, 4 x 1024 tokens. GPT-2 has dropout behind the product and keeps its mask: there
+ * all must run. */
 static void recomputation_stops_early(void **state)
 {
     (void)state;
@@ -145,23 +153,26 @@ static void recomputation_stops_early(void **state)
         struct arena arena = ARENA_INIT;
         const struct strategy_case full = {"fsdp", "FULL_SHARD", "full", "1"};
         const struct scenario_override stop[] = {{"model", models[m]}},
-                                       whole[] = {{"model", models[m]}, {"train.checkpoint_early_stop", "false"}};
+                                       whole[] = {{"model", models[m]},
+                                           {"train.checkpoint_early_stop", "false"}};
         struct scenario_result early = simulate(&full, OVERRIDES(stop), &arena),
                                all = simulate(&full, OVERRIDES(whole), &arena);
-        double more = all.hw_tflops_per_gpu * all.exec.step_time_s - early.hw_tflops_per_gpu * early.exec.step_time_s;
+        double more = all.hw_tflops_per_gpu * all.exec.step_time_s -
+                      early.hw_tflops_per_gpu * early.exec.step_time_s;
         assert_near(more * 1e12, left_out[m], 1e3);
         arena_release(&arena);
     }
 }
 
-/* FULL_SHARD holds 1/32 of the state, SHARD_GRAD_OP gathered parameters besides, NO_SHARD all of it, DDP buckets on
- * top. */
+/* FULL_SHARD holds 1/32 of the state, SHARD_GRAD_OP gathered parameters besides, NO_SHARD all of
+ * it, DDP buckets on top. */
 static void more_sharding_needs_less_memory(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    const struct strategy_case order[] = {{"fsdp", "FULL_SHARD", "none", "1"}, {"fsdp", "HYBRID_SHARD", "none", "1"},
-        {"fsdp", "NO_SHARD", "none", "1"}, {"ddp", "NO_SHARD", "none", "1"}};
+    const struct strategy_case order[] = {{"fsdp", "FULL_SHARD", "none", "1"},
+        {"fsdp", "HYBRID_SHARD", "none", "1"}, {"fsdp", "NO_SHARD", "none", "1"},
+        {"ddp", "NO_SHARD", "none", "1"}};
     double last = 0;
     for (int i = 0; i < 4; i++) {
         double peak = simulate(&order[i], NULL, 0, &arena).exec.memory.peak_allocated_bytes;
@@ -185,24 +196,26 @@ static void the_rate_limiter_saves_reserved_memory(void **state)
     arena_release(&arena);
 }
 
-static struct exec_result near_the_end(const char *batch, const char *gpus, bool limited, struct arena *arena)
+static struct exec_result near_the_end(
+    const char *batch, const char *gpus, bool limited, struct arena *arena)
 {
-    const struct scenario_override set[] = {
-        {"train.micro_batch", batch}, {"cluster.gpus", gpus}, {"fsdp.limit_all_gathers", limited ? "true" : "false"}};
-    struct scenario_result result =
-        simulate_point(FLOPCAST_SOURCE_DIR "/scenarios/allocator_retries.yaml", OVERRIDES(set), arena);
+    const struct scenario_override set[] = {{"train.micro_batch", batch}, {"cluster.gpus", gpus},
+        {"fsdp.limit_all_gathers", limited ? "true" : "false"}};
+    struct scenario_result result = simulate_point(
+        FLOPCAST_SOURCE_DIR "/scenarios/allocator_retries.yaml", OVERRIDES(set), arena);
     assert_int_equal(result.exec.status, EXEC_OK);
     return result.exec;
 }
 
-/* FSDP paper, section 5.4: of batch 1 and 2 on 128 and 512 GPUs, batch 2 on 128 alone retries many times (here: five
- * times as often as any other, and stands as much longer for it). Section 3.4: without the limiter more is reserved and
- * all of them do, which costs time. */
+/* FSDP paper, section 5.4: of batch 1 and 2 on 128 and 512 GPUs, batch 2 on 128 alone retries many
+ * times (here: five times as often as any other, and stands as much longer for it). Section 3.4:
+ * without the limiter more is reserved and all of them do, which costs time. */
 static void batch_2_on_128_gpus_retries_unless_gathers_are_unlimited(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    const char *const batches[] = {"2", "1", "2", "1"}, *const gpus[] = {"128", "128", "512", "512"};
+    const char *const batches[] = {"2", "1", "2", "1"}, *const gpus[] = {
+                                                            "128", "128", "512", "512"};
     struct exec_memory cliff = {0};
     for (int i = 0; i < 4; i++) {
         struct exec_result limited = near_the_end(batches[i], gpus[i], true, &arena),
@@ -216,9 +229,11 @@ static void batch_2_on_128_gpus_retries_unless_gathers_are_unlimited(void **stat
         double more = i == 0 ? 1.2 : 5; /* the cliff retries with the limiter, too */
         assert_true(wild->alloc_retries_a_step > more * tame->alloc_retries_a_step &&
                     wild->alloc_stall_s > more * tame->alloc_stall_s);
-        /* Of the whole run: of its four measured steps and of those before, in which segments are first freed. */
+        /* Of the whole run: of its four measured steps and of those before, in which segments are
+         * first freed. */
         assert_true(wild->alloc_retries > 4 * wild->alloc_retries_a_step);
-        assert_true(wild->peak_reserved_bytes > 0.99 * tame->peak_reserved_bytes); /* both may reach the end */
+        assert_true(wild->peak_reserved_bytes >
+                    0.99 * tame->peak_reserved_bytes); /* both may reach the end */
         /* the same tensors; in which blocks, and how much larger these are, differs */
         assert_near(wild->peak_allocated_bytes / tame->peak_allocated_bytes, 1, 0.005);
         assert_true(unlimited.step_time_s > 1.02 * limited.step_time_s);
@@ -226,15 +241,17 @@ static void batch_2_on_128_gpus_retries_unless_gathers_are_unlimited(void **stat
     arena_release(&arena);
 }
 
-/* Hybrid ZeRO-1 that shares out inside nodes broadcasts over NVLink; over all GPUs, over the network, from ever more
- * owners: it is slower, and the more so the more GPUs there are (one broadcast a tensor, each as many hops long). */
+/* Hybrid ZeRO-1 that shares out inside nodes broadcasts over NVLink; over all GPUs, over the
+ * network, from ever more owners: it is slower, and the more so the more GPUs there are (one
+ * broadcast a tensor, each as many hops long). */
 static void node_local_owners_lose_less(void **state)
 {
     (void)state;
     double gap[2];
     for (int large = 0; large < 2; large++) {
         struct arena arena = ARENA_INIT;
-        struct scenario_override more[] = {{"cluster.gpus", large ? "512" : "128"}, {"internevo.zero1", "-1"}};
+        struct scenario_override more[] = {
+            {"cluster.gpus", large ? "512" : "128"}, {"internevo.zero1", "-1"}};
         const struct strategy_case *internevo = &cases[N_CASES - 1];
         double all = simulate(internevo, OVERRIDES(more), &arena).exec.step_time_s;
         more[1].value = "8";
@@ -245,17 +262,19 @@ static void node_local_owners_lose_less(void **state)
     assert_true(gap[1] > 3 * gap[0]); /* 4 times the hops, of more broadcasts; bytes are the same */
 }
 
-/* MPT-13b on 8 GPUs of 40 GB, where cudaMalloc fails. Ranks that are not folded stand still where the one that stands
- * for all does; with noise each has a separate ledger, they drain at other times than their neighbours, and all wait
- * for whichever does. */
-static struct exec_result thirteen(bool limited, const char *fold, const char *spread, struct arena *arena)
+/* MPT-13b on 8 GPUs of 40 GB, where cudaMalloc fails. Ranks that are not folded stand still where
+ * the one that stands for all does; with noise each has a separate ledger, they drain at other
+ * times than their neighbours, and all wait for whichever does. */
+static struct exec_result thirteen(
+    bool limited, const char *fold, const char *spread, struct arena *arena)
 {
     const struct scenario_override set[] = {{"model", MODELS "mpt-13b.yaml"},
-        {"cluster.topology", FLOPCAST_SOURCE_DIR "/topologies/clusters/a100-40gb-8x200g.yaml"}, {"cluster.gpus", "8"},
-        {"train.attention", "flash"}, {"train.micro_batch", "2"}, {"run.fold", fold},
-        {"fsdp.limit_all_gathers", limited ? "true" : "false"}, {"noise.gpu_speed_spread", spread}};
-    struct scenario_result result =
-        simulate_point(FLOPCAST_SOURCE_DIR "/scenarios/allocator_retries.yaml", OVERRIDES(set), arena);
+        {"cluster.topology", FLOPCAST_SOURCE_DIR "/topologies/clusters/a100-40gb-8x200g.yaml"},
+        {"cluster.gpus", "8"}, {"train.attention", "flash"}, {"train.micro_batch", "2"},
+        {"run.fold", fold}, {"fsdp.limit_all_gathers", limited ? "true" : "false"},
+        {"noise.gpu_speed_spread", spread}};
+    struct scenario_result result = simulate_point(
+        FLOPCAST_SOURCE_DIR "/scenarios/allocator_retries.yaml", OVERRIDES(set), arena);
     assert_int_equal(result.exec.status, EXEC_OK);
     assert_true(result.exec.memory.alloc_retries_a_step > 0);
     return result.exec;
@@ -267,7 +286,8 @@ static void every_rank_has_the_stalls_of_its_ledger(void **state)
     struct arena arena = ARENA_INIT;
     double slower[2];
     for (int limited = 0; limited < 2; limited++) {
-        struct exec_result one = thirteen(limited, "auto", "0", &arena), all = thirteen(limited, "off", "0", &arena),
+        struct exec_result one = thirteen(limited, "auto", "0", &arena),
+                           all = thirteen(limited, "off", "0", &arena),
                            noisy = thirteen(limited, "auto", "0.015", &arena);
         assert_int_equal(one.ranks_simulated, 1);
         assert_int_equal(all.ranks_simulated, 8);

@@ -1,8 +1,9 @@
-/* One rank simulated for all of its program gives the very step that all ranks give, and all else that is said of it,
- * where nothing varies: on jobs of every strategy and layout, with CUDA graphs too, of which many ops begin at one
- * instant, drawn at random, and on nodes whose numbers of GPUs and NICs are drawn, too. Few NICs for many GPUs is where
- * ranks of other process groups decide, by the bytes that they have on the same links. FLOPCAST_LAW_DRAWS=3000 in the
- * environment: that many pairs of runs instead of PAIRS. */
+/* One rank simulated for all of its program gives the very step that all ranks give, and all else
+ * that is said of it, where nothing varies: on jobs of every strategy and layout, with CUDA graphs
+ * too, of which many ops begin at one instant, drawn at random, and on nodes whose numbers of GPUs
+ * and NICs are drawn, too. Few NICs for many GPUs is where ranks of other process groups decide, by
+ * the bytes that they have on the same links. FLOPCAST_LAW_DRAWS=3000 in the environment: that many
+ * pairs of runs instead of PAIRS. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,8 +21,8 @@
 
 enum { PAIRS = 150 };
 
-static const char *const clusters[] = {
-    "h100-8x400g", "a100-80gb-roce-2tb", "a100-80gb-4x200g", "b200-8x400g", "aws-p4d-efa", "jean-zay-a100"};
+static const char *const clusters[] = {"h100-8x400g", "a100-80gb-roce-2tb", "a100-80gb-4x200g",
+    "b200-8x400g", "aws-p4d-efa", "jean-zay-a100"};
 enum { CLUSTERS = sizeof clusters / sizeof *clusters };
 
 struct pair {
@@ -66,11 +67,13 @@ static void draw_experts(struct rng_stream *rng, struct strategy_options *option
 
 static void draw_stages(struct rng_stream *rng, struct parallelism_options *parallel)
 {
-    static const char *const orders[] = {NULL, NULL, "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "pp-tp-cp-ep-dp"};
+    static const char *const orders[] = {
+        NULL, NULL, "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "pp-tp-cp-ep-dp"};
     parallel->pipeline = ONE_OF(rng, 1, 2, 3, 4);
     parallel->virtual_stages = parallel->pipeline > 1 ? ONE_OF(rng, 1, 1, 2) : 1;
     parallel->schedule = parallel->virtual_stages == 1 ? below(rng, SCHEDULE_ZBV) : 0;
-    parallel->overlap_p2p_comm = parallel->virtual_stages > 1 && one_in(rng, 2); /* Megatron refuses others */
+    parallel->overlap_p2p_comm =
+        parallel->virtual_stages > 1 && one_in(rng, 2); /* Megatron refuses others */
     parallel->scatter_gather = one_in(rng, 2);
     parallel->order = orders[below(rng, sizeof orders / sizeof *orders)];
 }
@@ -80,7 +83,8 @@ static void draw_data_parallel(struct pair *pair, struct rng_stream *rng)
     struct strategy_options *options = &pair->job.options;
     options->megatron.use_distributed_optimizer = one_in(rng, 2);
     options->megatron.overlap_grad_reduce = one_in(rng, 2);
-    options->megatron.overlap_param_gather = options->megatron.overlap_grad_reduce && one_in(rng, 2);
+    options->megatron.overlap_param_gather =
+        options->megatron.overlap_grad_reduce && one_in(rng, 2);
     options->megatron.bucket_size = ONE_OF(rng, 0, 10000);
     options->nanotron.zero_stage = below(rng, 2);
     options->nanotron.ddp_bucket_cap_bytes = (double)ONE_OF(rng, 10000, 25 << 20);
@@ -106,12 +110,14 @@ static void draw_merged_passes(struct pair *pair)
     struct rng_stream rng = rng_stream(14, 0, (uint64_t)pair->number);
     struct strategy_options *options = &pair->job.options;
     const struct parallelism_options *parallel = &options->parallelism;
-    if (options->kind != STRATEGY_MEGATRON || parallel->model.expert < 2 || options->megatron.use_megatron_fsdp ||
+    if (options->kind != STRATEGY_MEGATRON || parallel->model.expert < 2 ||
+        options->megatron.use_megatron_fsdp ||
         (parallel->pipeline > 1 && parallel->virtual_stages < 2) || one_in(&rng, 4))
         return;
     options->megatron.overlap_moe_expert_parallel_comm = true;
     options->train.activation_checkpointing = CHECKPOINT_NONE;
-    options->train.moe_token_dispatcher_type = one_in(&rng, 2) ? DISPATCHER_FLEX : DISPATCHER_ALLTOALL;
+    options->train.moe_token_dispatcher_type =
+        one_in(&rng, 2) ? DISPATCHER_FLEX : DISPATCHER_ALLTOALL;
 }
 
 /* Drawn apart, too. */
@@ -120,8 +126,8 @@ static void draw_v(struct pair *pair)
     struct rng_stream rng = rng_stream(15, 0, (uint64_t)pair->number);
     struct strategy_options *options = &pair->job.options;
     struct parallelism_options *parallel = &options->parallelism;
-    if ((options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_FSDP) || parallel->pipeline == 1 ||
-        one_in(&rng, 2))
+    if ((options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_FSDP) ||
+        parallel->pipeline == 1 || one_in(&rng, 2))
         return;
     parallel->virtual_stages = SCHEDULE_V_CHUNKS;
     bool merges = options->megatron.overlap_moe_expert_parallel_comm;
@@ -129,7 +135,8 @@ static void draw_v(struct pair *pair)
     int64_t ranks = strategy_data_ranks(parallel, pair->job.gpus);
     pair->shape.n_layers = 2 * parallel->pipeline * ONE_OF(&rng, 1, 1, 2);
     options->train.device_batch = options->train.grad_accum = 0;
-    options->train.global_batch = ranks * options->train.micro_batch * (2 * parallel->pipeline + below(&rng, 3));
+    options->train.global_batch =
+        ranks * options->train.micro_batch * (2 * parallel->pipeline + below(&rng, 3));
     strategy_share_batch(options, pair->job.gpus);
 }
 
@@ -152,8 +159,8 @@ static void draw_layout(struct pair *pair, struct rng_stream *rng)
 {
     static const struct model_shape *const shapes[] = {
         &small_gpt, &small_llama, &small_moe, &small_deepseek, &small_neox};
-    static const int kinds[] = {
-        STRATEGY_MEGATRON, STRATEGY_MEGATRON, STRATEGY_NANOTRON, STRATEGY_FSDP, STRATEGY_DEEPSPEED, STRATEGY_DDP};
+    static const int kinds[] = {STRATEGY_MEGATRON, STRATEGY_MEGATRON, STRATEGY_NANOTRON,
+        STRATEGY_FSDP, STRATEGY_DEEPSPEED, STRATEGY_DDP};
     struct strategy_options *options = &pair->job.options;
     *options = strategy_default_options();
     pair->shape = *shapes[below(rng, sizeof shapes / sizeof *shapes)];
@@ -175,7 +182,8 @@ static void draw_layout(struct pair *pair, struct rng_stream *rng)
     draw_stages(rng, parallel);
     draw_data_parallel(pair, rng);
     int64_t ranks = strategy_data_ranks(parallel, pair->job.gpus);
-    options->train.global_batch = ranks * options->train.micro_batch * parallel->pipeline * ONE_OF(rng, 1, 2);
+    options->train.global_batch =
+        ranks * options->train.micro_batch * parallel->pipeline * ONE_OF(rng, 1, 2);
     strategy_share_batch(options, pair->job.gpus);
     draw_some_units(pair);
     draw_merged_passes(pair);
@@ -196,7 +204,8 @@ static void draw_pair(struct pair *pair, int number, struct arena *arena)
     pair->job.shape = &pair->shape;
 }
 
-static struct exec_result run(const struct pair *pair, const struct plan *plan, int fold, struct arena *arena)
+static struct exec_result run(
+    const struct pair *pair, const struct plan *plan, int fold, struct arena *arena)
 {
     struct exec_options options = exec_default_options();
     struct exec_result result;
@@ -210,11 +219,12 @@ static void describe(const struct pair *pair)
 {
     const struct strategy_options *o = &pair->job.options;
     const struct parallelism_options *p = &o->parallelism;
-    print_message("case %d: %s, %s, %d GPUs in nodes of %g with %g NICs as of %s, tp %" PRId64 " cp %" PRId64
-                  " ep %" PRId64 " pp %" PRId64 " x %" PRId64 " %s (%s): ",
+    print_message("case %d: %s, %s, %d GPUs in nodes of %g with %g NICs as of %s, tp %" PRId64
+                  " cp %" PRId64 " ep %" PRId64 " pp %" PRId64 " x %" PRId64 " %s (%s): ",
         pair->number, pair->shape.name, strategy_label(o), pair->job.gpus, pair->hw.node.gpus.value,
-        pair->hw.node.nics.value, pair->cluster, p->model.tensor, p->model.context, p->model.expert, p->pipeline,
-        p->virtual_stages, pipeline_schedule_names[p->schedule], p->order ? p->order : "default");
+        pair->hw.node.nics.value, pair->cluster, p->model.tensor, p->model.context, p->model.expert,
+        p->pipeline, p->virtual_stages, pipeline_schedule_names[p->schedule],
+        p->order ? p->order : "default");
 }
 
 static double *number_of(struct exec_result *exec, int program, const struct record_column *column)
@@ -228,16 +238,19 @@ static double *number_of(struct exec_result *exec, int program, const struct rec
 /* A column of a result of exec, which all that it is made of is in. */
 static bool is_of_exec(const struct record_column *column)
 {
-    return !column->get && column->offset - offsetof(struct scenario_result, exec) < sizeof(struct exec_result);
+    return !column->get &&
+           column->offset - offsetof(struct scenario_result, exec) < sizeof(struct exec_result);
 }
 
-/* Means over ranks are sums of equal numbers, and as near as those can be. Of seconds, bytes and shares. */
+/* Means over ranks are sums of equal numbers, and as near as those can be. Of seconds, bytes and
+ * shares. */
 static bool near(double a, double b, double step_s)
 {
     return a == b || fabs(a - b) <= 1e-9 * fmax(step_s, fmax(fabs(a), fabs(b)));
 }
 
-/* The first column that differs, of the job or of a program; NULL: none does. Not compared: how many events it took. */
+/* The first column that differs, of the job or of a program; NULL: none does. Not compared: how
+ * many events it took. */
 static const char *differs(struct exec_result *folded, struct exec_result *all)
 {
     if (folded->status != all->status)
@@ -247,14 +260,17 @@ static const char *differs(struct exec_result *folded, struct exec_result *all)
     for (int p = -1; p < all->n_programs; p++)
         for (int c = 0; c < n_record_columns; c++) {
             const struct record_column *column = &record_columns[c];
-            if (!is_of_exec(column) || strcmp(column->name, "events") == 0 || (p >= 0 && !column->program))
+            if (!is_of_exec(column) || strcmp(column->name, "events") == 0 ||
+                (p >= 0 && !column->program))
                 continue;
             if (!near(*number_of(folded, p, column), *number_of(all, p, column), all->step_time_s))
                 return column->name;
         }
     for (int k = 0; k < PARALLEL_COUNT; k++)
-        if (!near(folded->breakdown.comm[k].moving_s, all->breakdown.comm[k].moving_s, all->step_time_s) ||
-            !near(folded->breakdown.comm[k].exposed_s, all->breakdown.comm[k].exposed_s, all->step_time_s))
+        if (!near(folded->breakdown.comm[k].moving_s, all->breakdown.comm[k].moving_s,
+                all->step_time_s) ||
+            !near(folded->breakdown.comm[k].exposed_s, all->breakdown.comm[k].exposed_s,
+                all->step_time_s))
             return "comm of a kind of parallelism";
     return NULL;
 }
@@ -282,8 +298,9 @@ static void try_pair(struct counts *counts, int number)
             if (column) {
                 counts->differ++;
                 describe(&pair);
-                print_message("%s differs; %.12g s folded, %.12g s unfolded (%+.3g %%)\n", column, folded.step_time_s,
-                    all.step_time_s, 100 * (all.step_time_s / folded.step_time_s - 1));
+                print_message("%s differs; %.12g s folded, %.12g s unfolded (%+.3g %%)\n", column,
+                    folded.step_time_s, all.step_time_s,
+                    100 * (all.step_time_s / folded.step_time_s - 1));
             }
         }
     }
@@ -299,8 +316,8 @@ static void one_rank_stands_for_all(void **state)
     struct counts counts = {0};
     for (int number = 0; counts.pairs < wanted; number++)
         try_pair(&counts, number);
-    print_message("%d pairs, %d with fewer NICs than GPUs, %d with CUDA graphs: %d differ\n", counts.pairs,
-        counts.few_nics, counts.graphs, counts.differ);
+    print_message("%d pairs, %d with fewer NICs than GPUs, %d with CUDA graphs: %d differ\n",
+        counts.pairs, counts.few_nics, counts.graphs, counts.differ);
     for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
         print_message("%s %d\n", strategy_kind_names[kind], counts.by_kind[kind]);
         assert_true(kind == STRATEGY_SINGLE_DEVICE || counts.by_kind[kind] > wanted / 50);

@@ -1,5 +1,6 @@
-/* A plan whose alike cells are held once (plan/fold.h) is the plan: op by op, wait by wait, buffer by buffer, with the
- * same sums of host time to the last bit; and a run of it is the same, event by event. */
+/* A plan whose alike cells are held once (plan/fold.h) is the plan: op by op, wait by wait, buffer
+ * by buffer, with the same sums of host time to the last bit; and a run of it is the same, event by
+ * event. */
 #include "exec/exec.h"
 #include "plan/fold.h"
 
@@ -17,8 +18,8 @@
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
 
 /* The same job, held once. */
-static void compile_folded(struct plan *plan, const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, struct arena *arena)
+static void compile_folded(struct plan *plan, const struct strategy_options *options,
+    const struct model *model, const struct hw *hw, int gpus, struct arena *arena)
 {
     struct diag diag = DIAG_INIT;
     struct job job = strategy_job(options, model, hw, gpus);
@@ -36,7 +37,8 @@ struct pair {
 static void assert_same_buffer(const struct pair *pair, int32_t i, const struct plan_op *op)
 {
     int32_t number;
-    const struct plan_buffer *a = &pair->program->buffers.at[op->index], *b = plan_fold_buffer(pair->fold, i, &number);
+    const struct plan_buffer *a = &pair->program->buffers.at[op->index],
+                             *b = plan_fold_buffer(pair->fold, i, &number);
     assert_true(a->bytes == b->bytes && a->category == b->category && a->stream == b->stream);
     assert_string_equal(a->name, b->name);
     if (op->kind == OP_FREE)
@@ -48,11 +50,13 @@ static void assert_same_buffer(const struct pair *pair, int32_t i, const struct 
 static void assert_same_op(const struct pair *pair, int32_t i)
 {
     const struct plan_op *a = &pair->program->ops.at[i], *b = plan_fold_op(pair->fold, i);
-    assert_true(a->kind == b->kind && a->stream == b->stream && a->phase == b->phase && a->n_waits == b->n_waits);
+    assert_true(a->kind == b->kind && a->stream == b->stream && a->phase == b->phase &&
+                a->n_waits == b->n_waits);
     assert_true(a->host_s == b->host_s && (a->position >= 0) == (b->position >= 0));
     assert_string_equal(a->name, b->name);
     for (int w = 0; w < a->n_waits; w++)
-        assert_int_equal(pair->program->waits.at[a->first_wait + w], plan_fold_wait(pair->fold, i, w));
+        assert_int_equal(
+            pair->program->waits.at[a->first_wait + w], plan_fold_wait(pair->fold, i, w));
     if (a->position >= 0)
         assert_int_equal(a->position, plan_fold_position(pair->fold, i));
     if (plan_op_is_memory(a)) {
@@ -60,8 +64,8 @@ static void assert_same_op(const struct pair *pair, int32_t i)
     } else if (a->kind == OP_COLLECTIVE) {
         const struct plan_collective *x = &pair->flat->collectives.at[a->index],
                                      *y = &pair->folded->collectives.at[b->index];
-        assert_true(x->kind == y->kind && x->bytes == y->bytes && x->group == y->group && x->serves == y->serves &&
-                    x->routing == y->routing);
+        assert_true(x->kind == y->kind && x->bytes == y->bytes && x->group == y->group &&
+                    x->serves == y->serves && x->routing == y->routing);
     } else {
         assert_int_equal(a->index, b->index);
     }
@@ -126,7 +130,8 @@ static void assert_same_plan(const struct plan *flat, const struct plan *folded,
     }
 }
 
-static void assert_same_run(const struct plan *flat, const struct plan *folded, const struct hw *hw, bool noise)
+static void assert_same_run(
+    const struct plan *flat, const struct plan *folded, const struct hw *hw, bool noise)
 {
     const struct plan *const plans[] = {flat, folded};
     struct arena arena = ARENA_INIT;
@@ -183,7 +188,8 @@ static void drawn_cases(void **state)
     arena_release(&shared);
 }
 
-static void check(const char *scenario, const struct scenario_override *overrides, int n, double most_held)
+static void check(
+    const char *scenario, const struct scenario_override *overrides, int n, double most_held)
 {
     struct arena arena = ARENA_INIT;
     struct diag *diag = xcalloc(1, sizeof *diag);
@@ -194,8 +200,8 @@ static void check(const char *scenario, const struct scenario_override *override
         fail_msg("%s", diag->text);
     const struct scenario_point *point = &set.points[0];
     assert_int_equal(scenario_compile(&flat, point, &arena, diag), STATUS_OK);
-    compile_folded(
-        &folded, &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &arena);
+    compile_folded(&folded, &point->options.strategy, &point->model, &point->hw,
+        (int)point->options.cluster.gpus, &arena);
     assert_same_plan(&flat, &folded, &held);
     assert_same_run(&flat, &folded, &point->hw, false);
     if (!(held.ops <= most_held * held.all))
@@ -212,13 +218,14 @@ static void schedules(void **state)
     (void)state;
     static const struct {
         const char *schedule, *chunks;
-    } kinds[] = {
-        {"1F1B", "1"}, {"GPipe", "1"}, {"ZBH1", "1"}, {"1F1B", "2"}, {"ZBVZeroBubble", "2"}, {"DualPipeV", "2"}};
+    } kinds[] = {{"1F1B", "1"}, {"GPipe", "1"}, {"ZBH1", "1"}, {"1F1B", "2"},
+        {"ZBVZeroBubble", "2"}, {"DualPipeV", "2"}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"}, {"cluster.gpus", "16"},
-            {"parallelism.tensor", "2"}, {"parallelism.pipeline", "2"}, {"parallelism.schedule", kinds[i].schedule},
-            {"parallelism.virtual", kinds[i].chunks}, {"train.micro_batch", "1"}, {"train.global_batch", "128"},
-            {"train.seq_len", "1024"}, {"run.steps", "1"}};
+        const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"},
+            {"cluster.gpus", "16"}, {"parallelism.tensor", "2"}, {"parallelism.pipeline", "2"},
+            {"parallelism.schedule", kinds[i].schedule}, {"parallelism.virtual", kinds[i].chunks},
+            {"train.micro_batch", "1"}, {"train.global_batch", "128"}, {"train.seq_len", "1024"},
+            {"run.steps", "1"}};
         check(SCENARIOS "gpt3_175b.yaml", OVERRIDES(set), 0.5);
     }
 }

@@ -1,6 +1,6 @@
-/* Layouts of 16 GPUs that tensor, context, expert and pipeline parallelism make of small models: the plan obeys the
- * laws of plans (programs meet, nothing waits for ever, what is allocated is freed), the ranks' FLOP add up to the
- * model's, and one rank of a program stands for all of it. */
+/* Layouts of 16 GPUs that tensor, context, expert and pipeline parallelism make of small models:
+ * the plan obeys the laws of plans (programs meet, nothing waits for ever, what is allocated is
+ * freed), the ranks' FLOP add up to the model's, and one rank of a program stands for all of it. */
 #include "exec/exec.h"
 #include "strategy/strategy.h"
 
@@ -20,18 +20,20 @@ enum { GPUS = 16, LAYERS = 8, SAMPLES = 32, EVERY = 4, RUN_EVERY = 11 };
 static void load_hw(struct hw *hw, struct arena *arena)
 {
     struct diag diag = DIAG_INIT;
-    if (hw_load(hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml", arena, &diag) != STATUS_OK)
+    if (hw_load(hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml", arena, &diag) !=
+        STATUS_OK)
         fail_msg("%s", diag.text);
 }
 
 /* Of one and of two chunks a stage. */
 enum { SCHEDULES = 3 };
-static const int schedules[2][SCHEDULES] = {
-    {SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_ZBH1}, {SCHEDULE_1F1B, SCHEDULE_ZBV, SCHEDULE_DUALPIPEV}};
+static const int schedules[2][SCHEDULES] = {{SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_ZBH1},
+    {SCHEDULE_1F1B, SCHEDULE_ZBV, SCHEDULE_DUALPIPEV}};
 
 static struct strategy_options options_of(int kind, int number)
 {
-    static const int tensor[] = {1, 2, 4}, context[] = {1, 2}, expert[] = {1, 2, 4}, stages[] = {1, 2, 4};
+    static const int tensor[] = {1, 2, 4}, context[] = {1, 2}, expert[] = {1, 2, 4},
+                     stages[] = {1, 2, 4};
     struct strategy_options options = strategy_default_options();
     options.kind = kind;
     options.train.seq_len = 64;
@@ -47,7 +49,9 @@ static struct strategy_options options_of(int kind, int number)
     parallel->model.expert_tensor = number / 18 % 2;
     parallel->pipeline = stages[number / 36 % 3];
     parallel->virtual_stages = parallel->pipeline > 1 ? 1 + number / 108 % 2 : 1;
-    parallel->schedule = parallel->pipeline > 1 ? schedules[parallel->virtual_stages - 1][number / 216 % SCHEDULES] : 0;
+    parallel->schedule = parallel->pipeline > 1
+                             ? schedules[parallel->virtual_stages - 1][number / 216 % SCHEDULES]
+                             : 0;
     parallel->overlap_p2p_comm = number / 5 % 2;
     options.megatron.use_distributed_optimizer = number / 7 % 2;
     options.megatron.overlap_grad_reduce = number / 11 % 2;
@@ -113,10 +117,13 @@ static int try_layouts(int kind, const struct model_shape *shape, int first, con
                 fail_msg("%s, layout %d: %s", shape->name, i, why);
             double flop = GPUS * plan_model_flop(&plan, ATTENTION_FLOP_FULL);
             if (fabs(flop / whole - 1) > 1e-9)
-                fail_msg("%s, layout %d: %.12g FLOP, the model has %.12g", shape->name, i, flop, whole);
-            assert_true(plan.samples == SAMPLES && plan.tokens == (double)SAMPLES * (double)options.train.seq_len);
+                fail_msg(
+                    "%s, layout %d: %.12g FLOP, the model has %.12g", shape->name, i, flop, whole);
+            assert_true(plan.samples == SAMPLES &&
+                        plan.tokens == (double)SAMPLES * (double)options.train.seq_len);
             if (n % RUN_EVERY == 0)
-                assert_true(step_s(&plan, hw, FOLD_AUTO, &scratch) == step_s(&plan, hw, FOLD_OFF, &scratch));
+                assert_true(step_s(&plan, hw, FOLD_AUTO, &scratch) ==
+                            step_s(&plan, hw, FOLD_OFF, &scratch));
             plan_release(&plan);
             n++;
         }
@@ -132,7 +139,8 @@ static void layouts_obey_the_laws(void **state)
     struct arena arena = ARENA_INIT;
     struct hw hw;
     load_hw(&hw, &arena);
-    const struct model_shape *const shapes[] = {&small_gpt, &small_llama, &small_moe, &small_deepseek};
+    const struct model_shape *const shapes[] = {
+        &small_gpt, &small_llama, &small_moe, &small_deepseek};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         assert_true(try_layouts(STRATEGY_MEGATRON, shapes[i], (int)i, &hw) >= 20);
     arena_release(&arena);
@@ -154,7 +162,7 @@ static void stages_of_fully_shard_obey_the_laws(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layouts_obey_the_laws), cmocka_unit_test(stages_of_fully_shard_obey_the_laws)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(layouts_obey_the_laws),
+        cmocka_unit_test(stages_of_fully_shard_obey_the_laws)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

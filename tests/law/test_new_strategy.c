@@ -1,6 +1,6 @@
-/* A strategy is one file and one line. This file is one that the program does not have: every rank holds the model, and
- * when backward is over one all-reduce joins the gradients of all, with nothing beside it. The table below, with its
- * line, stands in for the one of the library. */
+/* A strategy is one file and one line. This file is one that the program does not have: every rank
+ * holds the model, and when backward is over one all-reduce joins the gradients of all, with
+ * nothing beside it. The table below, with its line, stands in for the one of the library. */
 #include "coll/coll.h"
 #include "exec/exec.h"
 #include "strategy/emit.h"
@@ -34,7 +34,8 @@ static void setup(struct emit *emit)
 
 static void grad_begins(struct emit *emit, int tensor)
 {
-    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
+    emit_alloc_grad(
+        emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
 }
 
 static void step_ends(struct emit *emit)
@@ -42,8 +43,10 @@ static void step_ends(struct emit *emit)
     struct toy *toy = emit->state;
     struct plan_builder *builder = &emit->builder;
     plan_stream_wait(builder, STREAM_COMPUTE,
-        emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), "gradients/all_reduce",
-            COLL_ALL_REDUCE, (double)(emit->model->params * emit->master_bytes), emit_group(emit, "world", AXES_DP)));
+        emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
+            "gradients/all_reduce", COLL_ALL_REDUCE,
+            (double)(emit->model->params * emit->master_bytes),
+            emit_group(emit, "world", AXES_DP)));
     emit_first_state(emit, toy->tensors, emit->model->n_tensors);
     emit_optimizer(emit, toy->tensors, emit->model->n_tensors);
 }
@@ -92,9 +95,9 @@ static double step_s(int gpus, const struct hw *hw, double *params)
     return result.step_time_s;
 }
 
-/* The host costs nothing and nothing runs beside the all-reduce: what several ranks take longer than one is what coll.h
- * says of the collective alone, latency + bus bytes / rate; it carries 4 bytes a parameter. Within 10 ps: exec counts
- * whole picoseconds. */
+/* The host costs nothing and nothing runs beside the all-reduce: what several ranks take longer
+ * than one is what coll.h says of the collective alone, latency + bus bytes / rate; it carries 4
+ * bytes a parameter. Within 10 ps: exec counts whole picoseconds. */
 static void the_step_is_longer_by_the_all_reduce(void **state)
 {
     (void)state;
@@ -108,7 +111,8 @@ static void the_step_is_longer_by_the_all_reduce(void **state)
     for (int i = 0; i < 3; i++) {
         double longer = step_s(ranks[i], &hw, &params) - alone;
         assert_true(params == (double)model.params);
-        struct coll_shape shape = coll_shape((struct coll_group){0, 1, ranks[i]}, hw_gpus_per_node(&hw));
+        struct coll_shape shape =
+            coll_shape((struct coll_group){0, 1, ranks[i]}, hw_gpus_per_node(&hw));
         struct coll_cost cost = coll_choose(COLL_ALL_REDUCE, 4.0 * params, shape, &hw, COLL_FREE);
         double expected = cost.latency_s + cost.bus_bytes / cost.max_rate_Bps;
         if (fabs(longer - expected) > 1e-11)

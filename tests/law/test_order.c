@@ -1,9 +1,12 @@
-/* What waits for what, in the plans of every strategy. An op comes after those before it in its queue, those that it
- * waits for, and those that the host had waited for when it issued the op. Whatever the job:
- *  - gradients are made before they are reduced: a reduction over the data ranks comes after the last kernel of
+/* What waits for what, in the plans of every strategy. An op comes after those before it in its
+ * queue, those that it waits for, and those that the host had waited for when it issued the op.
+ * Whatever the job:
+ *  - gradients are made before they are reduced: a reduction over the data ranks comes after the
+ *    last kernel of
  * backward that was issued before it, by way of the copies, casts and divisions of side streams;
  *  - the optimizer's first kernel comes after all of them;
- *  - somebody reads what arrives: a kernel of this step or of the next comes after each collective and receive.
+ *  - somebody reads what arrives: a kernel of this step or of the next comes after each collective
+ *    and receive.
  * Not asked of what is stepped in backward or on the host. */
 #include "strategy/strategy.h"
 
@@ -37,12 +40,14 @@ static void merge(struct clock *into, const struct clock *from)
         into->at[q] = from->at[q] > into->at[q] ? from->at[q] : into->at[q];
 }
 
-static void after_waited(const struct order *order, struct clock *clock, int step, const struct plan_op *op)
+static void after_waited(
+    const struct order *order, struct clock *clock, int step, const struct plan_op *op)
 {
     int n = order->program->ops.n;
     for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
         int32_t waited = order->program->waits.at[w];
-        int of_step = step - (waited & PLAN_PREVIOUS_STEP ? 1 : 0), i = (waited & ~PLAN_PREVIOUS_STEP) + of_step * n;
+        int of_step = step - (waited & PLAN_PREVIOUS_STEP ? 1 : 0),
+            i = (waited & ~PLAN_PREVIOUS_STEP) + of_step * n;
         if (of_step < 0)
             continue;
         struct clock over = order->clocks[i];
@@ -52,7 +57,8 @@ static void after_waited(const struct order *order, struct clock *clock, int ste
 }
 
 /* The clocks of two steps. */
-static void find_order(struct order *order, const struct plan *plan, const struct plan_program *program)
+static void find_order(
+    struct order *order, const struct plan *plan, const struct plan_program *program)
 {
     int n = program->ops.n;
     struct clock none, host, queues[QUEUES];
@@ -80,7 +86,8 @@ static void find_order(struct order *order, const struct plan *plan, const struc
 
 static bool comes_after(const struct order *order, int op, int earlier)
 {
-    return order->clocks[op].at[order->program->ops.at[earlier % order->program->ops.n].stream] >= earlier;
+    return order->clocks[op].at[order->program->ops.at[earlier % order->program->ops.n].stream] >=
+           earlier;
 }
 
 static bool is_reduction(const struct plan *plan, const struct plan_op *op)
@@ -93,7 +100,8 @@ static bool is_reduction(const struct plan *plan, const struct plan_op *op)
                collective->kind == COLL_REDUCE);
 }
 
-static void must(const struct order *order, const char *job, int number, int op, int earlier, const char *law)
+static void must(
+    const struct order *order, const char *job, int number, int op, int earlier, const char *law)
 {
     const struct plan_op *ops = order->program->ops.at;
     if (!comes_after(order, op, earlier))
@@ -101,8 +109,8 @@ static void must(const struct order *order, const char *job, int number, int op,
             ops[op % order->program->ops.n].name, op, ops[earlier].name, earlier, law);
 }
 
-static void check_program(
-    const struct plan *plan, const struct plan_program *program, const struct strategy_options *options, int number)
+static void check_program(const struct plan *plan, const struct plan_program *program,
+    const struct strategy_options *options, int number)
 {
     struct order order;
     const char *job = strategy_kind_names[options->kind];
@@ -115,7 +123,8 @@ static void check_program(
             step = op->phase == PHASE_OPTIMIZER && step < 0 ? i : step;
             compute = i;
         }
-        bool side = op->kind == OP_KERNEL && op->stream == STREAM_POST && op->phase == PHASE_BACKWARD;
+        bool side =
+            op->kind == OP_KERNEL && op->stream == STREAM_POST && op->phase == PHASE_BACKWARD;
         if ((side || is_reduction(plan, op)) && made >= 0)
             must(&order, job, number, i, made, "made");
     }
@@ -188,7 +197,7 @@ static void layouts_wait_for_what_they_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(drawn_jobs_wait_for_what_they_read), cmocka_unit_test(layouts_wait_for_what_they_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(drawn_jobs_wait_for_what_they_read),
+        cmocka_unit_test(layouts_wait_for_what_they_read)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

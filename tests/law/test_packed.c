@@ -16,30 +16,35 @@
 #define MODEL FLOPCAST_SOURCE_DIR "/scenarios/models/gpt2.yaml"
 
 /* gpt2 on 8 H100 without noise and hosts that need time, sequences of 1,024 tokens. */
-#define BASE                                                                                                           \
-    {"model", MODEL}, {"cluster.gpus", "8"}, {"strategy", "ddp"}, {"train.micro_batch", "4"},                          \
-        {"train.seq_len", "1024"}, {"train.attention", "flash"}, {"run.steps", "4"}, {"run.warmup_steps", "3"},        \
-        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},                  \
-        {"noise.host_jitter", "0"}, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"host.kernel_issue", "0 s"},            \
-        {"host.backward_issue", "0 s"}, {"host.unit_hook", "0 s"}, {"host.collective_issue", "0 s"},                   \
-    {                                                                                                                  \
-        "host.step", "0 s"                                                                                             \
+#define BASE                                                                                       \
+    {"model", MODEL}, {"cluster.gpus", "8"}, {"strategy", "ddp"}, {"train.micro_batch", "4"},      \
+        {"train.seq_len", "1024"}, {"train.attention", "flash"}, {"run.steps", "4"},               \
+        {"run.warmup_steps", "3"}, {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},  \
+        {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"},                                 \
+        {"fsdp.sharding_strategy", "FULL_SHARD"}, {"host.kernel_issue", "0 s"},                    \
+        {"host.backward_issue", "0 s"}, {"host.unit_hook", "0 s"},                                 \
+        {"host.collective_issue", "0 s"},                                                          \
+    {                                                                                              \
+        "host.step", "0 s"                                                                         \
     }
 enum { BASE_SETTINGS = 18, MOST = BASE_SETTINGS + 8 };
 
 static const struct scenario_override no_more[1];
 
 /* That, then more. */
-static struct scenario_result simulate(const struct scenario_override *more, int n, struct arena *arena)
+static struct scenario_result simulate(
+    const struct scenario_override *more, int n, struct arena *arena)
 {
     struct scenario_override list[MOST] = {BASE};
     memcpy(list + BASE_SETTINGS, more, (size_t)n * sizeof *more);
     return simulate_point(SCENARIO, list, BASE_SETTINGS + n, arena);
 }
 
-#define SIMULATE(arena, ...)                                                                                           \
-    simulate((const struct scenario_override[]){__VA_ARGS__},                                                          \
-        (int)(sizeof((const struct scenario_override[]){__VA_ARGS__}) / sizeof(struct scenario_override)), (arena))
+#define SIMULATE(arena, ...)                                                                       \
+    simulate((const struct scenario_override[]){__VA_ARGS__},                                      \
+        (int)(sizeof((const struct scenario_override[]){__VA_ARGS__}) /                            \
+              sizeof(struct scenario_override)),                                                   \
+        (arena))
 
 static void assert_same(const struct scenario_result *a, const struct scenario_result *b)
 {
@@ -62,8 +67,8 @@ static void a_document_that_fills_the_sequence_changes_nothing(void **state)
     arena_release(&arena);
 }
 
-/* FLOP of a step are a + b L for documents of L tokens; b = 3 x 12 blocks x 4 sequences x 1,024 queries x 2 products x
- * 2 x 768 / 2 keys. */
+/* FLOP of a step are a + b L for documents of L tokens; b = 3 x 12 blocks x 4 sequences x 1,024
+ * queries x 2 products x 2 x 768 / 2 keys. */
 static double step_flop(const char *tokens, struct arena *arena)
 {
     struct scenario_result result = SIMULATE(arena, {"train.document_mean", tokens});
@@ -74,15 +79,16 @@ static void flop_go_with_the_length(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    double whole = step_flop("1024", &arena), half = step_flop("512", &arena), eighth = step_flop("128", &arena);
+    double whole = step_flop("1024", &arena), half = step_flop("512", &arena),
+           eighth = step_flop("128", &arena);
     double of_a_key = 3.0 * 12 * 4 * 1024 * 2 * 2 * 768 / 2;
     assert_near((whole - half) / (512 * of_a_key), 1, 1e-9);
     assert_near((half - eighth) / (384 * of_a_key), 1, 1e-9);
     arena_release(&arena);
 }
 
-/* The same by two ranks of context parallelism, half of it each, and the products that are executed: forward 2,
- * backward 5 of kernels that compute the scores again. */
+/* The same by two ranks of context parallelism, half of it each, and the products that are
+ * executed: forward 2, backward 5 of kernels that compute the scores again. */
 static void flop_go_with_the_length_on_parts_of_a_sequence(void **state)
 {
     (void)state;
@@ -92,9 +98,9 @@ static void flop_go_with_the_length_on_parts_of_a_sequence(void **state)
         struct arena arena = ARENA_INIT;
         double model[2], hardware[2];
         for (int i = 0; i < 2; i++) {
-            struct scenario_result result =
-                SIMULATE(&arena, {"train.document_mean", tokens[i]}, {"strategy", "megatron"}, {"cluster.gpus", "2"},
-                    {"parallelism.context", "2"}, {"parallelism.context_kind", kinds[k]});
+            struct scenario_result result = SIMULATE(&arena, {"train.document_mean", tokens[i]},
+                {"strategy", "megatron"}, {"cluster.gpus", "2"}, {"parallelism.context", "2"},
+                {"parallelism.context_kind", kinds[k]});
             model[i] = result.model_tflops_per_gpu * 1e12 * result.exec.step_time_s;
             hardware[i] = result.hw_tflops_per_gpu * 1e12 * result.exec.step_time_s;
         }
@@ -104,18 +110,21 @@ static void flop_go_with_the_length_on_parts_of_a_sequence(void **state)
     }
 }
 
-/* One rank stands for all where documents are alike, to the bit; where they are drawn none does, whatever is asked. */
+/* One rank stands for all where documents are alike, to the bit; where they are drawn none does,
+ * whatever is asked. */
 static void only_documents_alike_are_folded(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     struct scenario_result folded = SIMULATE(&arena, {"train.document_mean", "300"});
-    struct scenario_result all = SIMULATE(&arena, {"train.document_mean", "300"}, {"run.fold", "off"});
+    struct scenario_result all =
+        SIMULATE(&arena, {"train.document_mean", "300"}, {"run.fold", "off"});
     assert_int_equal(folded.exec.ranks_simulated, 1);
     assert_int_equal(all.exec.ranks_simulated, 8);
     assert_same(&folded, &all);
     struct scenario_result drawn = SIMULATE(&arena, {"train.document_lengths", "300, 301"});
-    struct scenario_result slowest = SIMULATE(&arena, {"train.document_lengths", "300, 301"}, {"run.fold", "slowest"});
+    struct scenario_result slowest =
+        SIMULATE(&arena, {"train.document_lengths", "300, 301"}, {"run.fold", "slowest"});
     assert_int_equal(drawn.exec.ranks_simulated, 8);
     assert_true(drawn.exec.digest == slowest.exec.digest);
     arena_release(&arena);
@@ -127,10 +136,12 @@ static void the_seed_draws(void **state)
     (void)state;
     struct arena arena = ARENA_INIT;
     struct scenario_result plain = simulate(no_more, 0, &arena);
-    struct scenario_result one = SIMULATE(&arena, {"train.document_mean", "200"}, {"train.document_sd", "300"});
-    struct scenario_result again = SIMULATE(&arena, {"train.document_mean", "200"}, {"train.document_sd", "300"});
-    struct scenario_result other =
-        SIMULATE(&arena, {"train.document_mean", "200"}, {"train.document_sd", "300"}, {"run.seed", "2"});
+    struct scenario_result one =
+        SIMULATE(&arena, {"train.document_mean", "200"}, {"train.document_sd", "300"});
+    struct scenario_result again =
+        SIMULATE(&arena, {"train.document_mean", "200"}, {"train.document_sd", "300"});
+    struct scenario_result other = SIMULATE(
+        &arena, {"train.document_mean", "200"}, {"train.document_sd", "300"}, {"run.seed", "2"});
     assert_true(one.exec.digest == again.exec.digest && one.exec.digest != other.exec.digest);
     assert_true(one.exec.step_time_sd_s > 0 && plain.exec.step_time_sd_s == 0);
     assert_true(one.exec.memory.peak_reserved_bytes == plain.exec.memory.peak_reserved_bytes);
@@ -138,12 +149,13 @@ static void the_seed_draws(void **state)
     arena_release(&arena);
 }
 
-/* Ranks of tensor, context and pipeline parallelism work on the same documents and do not wait for one another; those
- * of data parallelism do. */
+/* Ranks of tensor, context and pipeline parallelism work on the same documents and do not wait for
+ * one another; those of data parallelism do. */
 static double wait_s(const char *key, const char *lengths, struct arena *arena)
 {
-    struct scenario_result result = SIMULATE(arena, {"train.document_lengths", lengths}, {"strategy", "megatron"},
-        {key, "2"}, {"cluster.gpus", "2"}, {"run.fold", "off"}, {"train.device_batch", "8"});
+    struct scenario_result result =
+        SIMULATE(arena, {"train.document_lengths", lengths}, {"strategy", "megatron"}, {key, "2"},
+            {"cluster.gpus", "2"}, {"run.fold", "off"}, {"train.device_batch", "8"});
     return result.exec.breakdown.comm_wait_s - result.exec.breakdown.stage_wait_s;
 }
 
@@ -151,17 +163,19 @@ static void ranks_of_one_sequence_draw_alike(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    const char *const keys[] = {"parallelism.tensor", "parallelism.context", "parallelism.pipeline"};
+    const char *const keys[] = {
+        "parallelism.tensor", "parallelism.context", "parallelism.pipeline"};
     for (int k = 0; k < 3; k++) {
-        double alike_s = wait_s(keys[k], "512", &arena), drawn_s = wait_s(keys[k], "128, 1024", &arena);
+        double alike_s = wait_s(keys[k], "512", &arena),
+               drawn_s = wait_s(keys[k], "128, 1024", &arena);
         assert_near(drawn_s, alike_s, 1e-6);
     }
     assert_true(wait_s("train.grad_accum", "128, 1024", &arena) > 1e-4);
     arena_release(&arena);
 }
 
-/* Halves or a whole sequence, of one sequence a rank and step: n ranks, which wait for each other, take what a whole
- * one takes with the probability 1 - (1/2)^n. */
+/* Halves or a whole sequence, of one sequence a rank and step: n ranks, which wait for each other,
+ * take what a whole one takes with the probability 1 - (1/2)^n. */
 static void data_parallel_ranks_wait_for_the_longest(void **state)
 {
     (void)state;
@@ -169,8 +183,9 @@ static void data_parallel_ranks_wait_for_the_longest(void **state)
     struct arena arena = ARENA_INIT;
     const char *const gpus[] = {"1", "2", "8"};
     for (int g = 0; g < 3; g++) {
-        struct scenario_override at[] = {{"train.document_lengths", "1024"}, {"cluster.gpus", gpus[g]},
-            {"train.micro_batch", "1"}, {"run.steps", "60"}, {"run.fold", "off"}};
+        struct scenario_override at[] = {{"train.document_lengths", "1024"},
+            {"cluster.gpus", gpus[g]}, {"train.micro_batch", "1"}, {"run.steps", "60"},
+            {"run.fold", "off"}};
         double whole_s = simulate(OVERRIDES(at), &arena).exec.step_time_s;
         at[0].value = "512";
         double half_s = simulate(OVERRIDES(at), &arena).exec.step_time_s;
@@ -185,9 +200,9 @@ static void data_parallel_ranks_wait_for_the_longest(void **state)
     arena_release(&arena);
 }
 
-/* As many documents in each micro-batch, tokens differ: N = 4 x 1024 / 512 documents of 256 or 768 tokens, c = 1/2. One
- * rank's step varies by c / sqrt(N) = 0.177 of what goes with tokens; of 8 ranks it takes 1 + 1.42 x 0.177 of it.
- * Packed to a fixed sum, a twentieth. */
+/* As many documents in each micro-batch, tokens differ: N = 4 x 1024 / 512 documents of 256 or 768
+ * tokens, c = 1/2. One rank's step varies by c / sqrt(N) = 0.177 of what goes with tokens; of 8
+ * ranks it takes 1 + 1.42 x 0.177 of it. Packed to a fixed sum, a twentieth. */
 static void a_fixed_number_of_documents_varies(void **state)
 {
     (void)state;
@@ -200,16 +215,18 @@ static void a_fixed_number_of_documents_varies(void **state)
     struct scenario_result one = simulate(OVERRIDES(at), &arena);
     at[1].value = "8";
     struct scenario_result all = simulate(OVERRIDES(at), &arena);
-    double share = one.exec.step_time_sd_s / one.exec.step_time_s / deviation; /* goes with tokens */
+    double share =
+        one.exec.step_time_sd_s / one.exec.step_time_s / deviation; /* goes with tokens */
     assert_true(share > 0.7 && share < 1.1);
     assert_near(one.exec.step_time_s / fixed.exec.step_time_s, 1, 4 * deviation / sqrt(120));
-    assert_near((all.exec.step_time_s / one.exec.step_time_s - 1) / (share * deviation * greatest), 1, 0.35);
+    assert_near((all.exec.step_time_s / one.exec.step_time_s - 1) / (share * deviation * greatest),
+        1, 0.35);
     assert_true(fixed.exec.step_time_sd_s / fixed.exec.step_time_s < deviation / 20);
     arena_release(&arena);
 }
 
-/* Where none is drawn, as in a waterfall without stragglers, ranks are alike, and a step of halves and whole sequences
- * is the mean of both. */
+/* Where none is drawn, as in a waterfall without stragglers, ranks are alike, and a step of halves
+ * and whole sequences is the mean of both. */
 static void none_is_drawn_where_all_have_the_mean(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The bubble of a pipeline, simulated, against the closed form: equal stages, no host, messages that cost nearly
- * nothing. */
+/* The bubble of a pipeline, simulated, against the closed form: equal stages, no host, messages
+ * that cost nearly nothing. */
 #include "exec/exec.h"
 #include "strategy/strategy.h"
 
@@ -20,16 +20,16 @@
 enum { STAGES = 4, MICRO_BATCHES = 8 };
 
 /* Llama 2 7B on four H100, with 64 words, so that embedding and head are small. */
-static void simulate(
-    struct exec_result *result, struct arena *arena, const struct parallelism_options *parallelism, int gpus)
+static void simulate(struct exec_result *result, struct arena *arena,
+    const struct parallelism_options *parallelism, int gpus)
 {
     struct diag diag = DIAG_INIT;
     struct scenario_set set = {0};
-    const struct scenario_override overrides[] = {{"cluster.gpus", "8"}, {"train.attention", "flash"},
-        {"train.activation_checkpointing", "none"}, {"train.seq_len", "2048"}, {"train.micro_batch", "8"},
-        {"train.global_batch", "64"}};
-    if (scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", OVERRIDES(overrides), arena,
-            &diag) != STATUS_OK)
+    const struct scenario_override overrides[] = {{"cluster.gpus", "8"},
+        {"train.attention", "flash"}, {"train.activation_checkpointing", "none"},
+        {"train.seq_len", "2048"}, {"train.micro_batch", "8"}, {"train.global_batch", "64"}};
+    if (scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml",
+            OVERRIDES(overrides), arena, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
     struct scenario_point *point = &set.points[0];
     struct strategy_options *options = &point->options.strategy;
@@ -69,18 +69,19 @@ static void adds_up(const struct exec_breakdown *part)
     assert_near(sum, part->exposed_comm_s, 1e-9);
 }
 
-/* Of m micro-batches and p stages with v chunks each a stage idles for (p - 1) / v of the m + (p - 1) / v times that a
- * micro-batch takes (Narayanan et al., arXiv 2104.04473, section 2.2). The last stage has 0.8 % more to do than the
- * others, the head, and the optimizer takes 0.3 % of a step. Where the host waits for messages, it is the same bubble.
- */
+/* Of m micro-batches and p stages with v chunks each a stage idles for (p - 1) / v of the m + (p -
+ * 1) / v times that a micro-batch takes (Narayanan et al., arXiv 2104.04473, section 2.2). The last
+ * stage has 0.8 % more to do than the others, the head, and the optimizer takes 0.3 % of a step.
+ * Where the host waits for messages, it is the same bubble. */
 static void idle_time_is_that_of_the_closed_form(void **state)
 {
     (void)state;
     static const struct {
         int schedule, chunks;
         bool overlaps, host_waits;
-    } cases[] = {{SCHEDULE_1F1B, 1, false, false}, {SCHEDULE_1F1B, 1, false, true}, {SCHEDULE_GPIPE, 1, false, false},
-        {SCHEDULE_GPIPE, 1, false, true}, {SCHEDULE_1F1B, 2, false, false}, {SCHEDULE_1F1B, 2, true, false}};
+    } cases[] = {{SCHEDULE_1F1B, 1, false, false}, {SCHEDULE_1F1B, 1, false, true},
+        {SCHEDULE_GPIPE, 1, false, false}, {SCHEDULE_GPIPE, 1, false, true},
+        {SCHEDULE_1F1B, 2, false, false}, {SCHEDULE_1F1B, 2, true, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;
         struct exec_result result;
@@ -119,7 +120,8 @@ static void add_up_cells(struct cells *out, const struct exec_result *result)
     for (int i = 0; i < result->n_spans; i++) {
         const struct exec_span *span = &result->spans[i];
         double s = (double)(span->end - span->start) / PS_PER_S;
-        if (span->is_collective || span->stream != STREAM_COMPUTE || span->start < result->last_step_start)
+        if (span->is_collective || span->stream != STREAM_COMPUTE ||
+            span->start < result->last_step_start)
             continue;
         int kind = 0;
         while (span->cell.pass && strcmp(cell_pass_names[kind], span->cell.pass) != 0)
@@ -166,7 +168,8 @@ static double path_s(const struct cells *cells, const struct schedule *of)
                 double input = input_s(&ends, cell, place, STAGES * of->chunks);
                 if (input < 0)
                     break;
-                free_s[i] = fmax(free_s[i], input) + cells->s[i][cell.kind][cell.micro_batch][cell.chunk];
+                free_s[i] =
+                    fmax(free_s[i], input) + cells->s[i][cell.kind][cell.micro_batch][cell.chunk];
                 if (cell.kind != CELL_BACKWARD_WEIGHT)
                     ends.s[cell.kind != CELL_FORWARD][place][cell.micro_batch] = free_s[i];
             }
@@ -178,14 +181,16 @@ static double path_s(const struct cells *cells, const struct schedule *of)
     return last_s;
 }
 
-/* Where backward passes are split, F, B and W of a real block are not equal, and the bubble is what the order of cells
- * makes of them; in a V it is smaller than that of interleaved stages, which are as many chunks. */
+/* Where backward passes are split, F, B and W of a real block are not equal, and the bubble is what
+ * the order of cells makes of them; in a V it is smaller than that of interleaved stages, which are
+ * as many chunks. */
 static void a_step_is_the_longest_path_through_its_cells(void **state)
 {
     (void)state;
     static const struct {
         int schedule, chunks;
-    } cases[] = {{SCHEDULE_1F1B, 2}, {SCHEDULE_ZBH1, 1}, {SCHEDULE_ZBV, 2}, {SCHEDULE_DUALPIPEV, 2}};
+    } cases[] = {
+        {SCHEDULE_1F1B, 2}, {SCHEDULE_ZBH1, 1}, {SCHEDULE_ZBV, 2}, {SCHEDULE_DUALPIPEV, 2}};
     double interleaved_s = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;

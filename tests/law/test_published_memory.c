@@ -1,9 +1,10 @@
-/* Peak memory and out of memory beside what others published: torchtitan, InternEvo, MosaicML, the FSDP paper's Figures
- * 6a and 8c. No number is fitted to these rows, but which formats and kernels a stack has (the scenarios' assumptions)
- * was decided with them in sight. The table is printed; what must hold: the median error, and that every published run
- * fits and every published out of memory is one (except one run at the limit). The paper's T5 figures fall by 5 bytes a
- * parameter with more GPUs, less than FP32 parameters and Adam's moments take (12), so its runs on 8 to 32 GPUs come
- * out too large; its GPT-175B falls by 15.6. */
+/* Peak memory and out of memory beside what others published: torchtitan, InternEvo, MosaicML, the
+ * FSDP paper's Figures 6a and 8c. No number is fitted to these rows, but which formats and kernels
+ * a stack has (the scenarios' assumptions) was decided with them in sight. The table is printed;
+ * what must hold: the median error, and that every published run fits and every published out of
+ * memory is one (except one run at the limit). The paper's T5 figures fall by 5 bytes a parameter
+ * with more GPUs, less than FP32 parameters and Adam's moments take (12), so its runs on 8 to 32
+ * GPUs come out too large; its GPT-175B falls by 15.6. */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -26,23 +27,25 @@ struct tally {
     int n_errors, outcomes;
 };
 
-static void compare(struct tally *tally, const char *id, const char *what, double simulated, double published)
+static void compare(
+    struct tally *tally, const char *id, const char *what, double simulated, double published)
 {
     if (published <= 0)
         return;
     double error = simulated / published - 1;
-    printf(
-        "%-12s %-9s %6.1f GB, published %6.1f: %+6.1f %%\n", id, what, simulated / 1e9, published / 1e9, 100 * error);
+    printf("%-12s %-9s %6.1f GB, published %6.1f: %+6.1f %%\n", id, what, simulated / 1e9,
+        published / 1e9, 100 * error);
     assert_true(tally->n_errors < MOST_ERRORS);
     tally->errors[tally->n_errors++] = fabs(error);
 }
 
-/* At the limit: 13B without checkpointing fitted (its peak is not published), and takes 78.8 of 79.2 GiB here, where
- * what is free lies in gaps. */
+/* At the limit: 13B without checkpointing fitted (its peak is not published), and takes 78.8 of
+ * 79.2 GiB here, where what is free lies in gaps. */
 static const char at_the_limit[] = "TTA-004";
 static const double AT_THE_LIMIT = 0.005;
 
-static void judge(struct tally *tally, const struct scenario_published *published, const struct exec_result *result)
+static void judge(struct tally *tally, const struct scenario_published *published,
+    const struct exec_result *result)
 {
     bool oom = result->status == EXEC_OOM;
     tally->outcomes++;
@@ -50,21 +53,23 @@ static void judge(struct tally *tally, const struct scenario_published *publishe
         fabs(result->memory.required_bytes / result->memory.capacity_bytes - 1) < AT_THE_LIMIT)
         return;
     if (oom != published->oom)
-        fail_msg(
-            "%s: simulated %s, published %s", published->id, oom ? "OOM" : "fits", published->oom ? "OOM" : "fits");
+        fail_msg("%s: simulated %s, published %s", published->id, oom ? "OOM" : "fits",
+            published->oom ? "OOM" : "fits");
     if (oom)
         return;
-    compare(tally, published->id, "allocated", result->memory.peak_allocated_bytes, published->peak_allocated_bytes);
-    compare(tally, published->id, "reserved", result->memory.peak_reserved_bytes, published->peak_reserved_bytes);
+    compare(tally, published->id, "allocated", result->memory.peak_allocated_bytes,
+        published->peak_allocated_bytes);
+    compare(tally, published->id, "reserved", result->memory.peak_reserved_bytes,
+        published->peak_reserved_bytes);
 }
 
 /* precision: the one of several readings that is judged; NULL: the scenario's only one. */
 static void run(struct tally *tally, const char *scenario, const char *precision)
 {
-    const struct scenario_override quiet[] = {{"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
-        {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"}, {"run.steps", "1"}, {"run.warmup_steps", "1"},
-        {"train.precision", precision}, {"cluster.nccl_protocols", "all"},
-        {"cluster.nccl_ring_post_latency", "46.33 us"}};
+    const struct scenario_override quiet[] = {{"noise.gpu_speed_spread", "0"},
+        {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"},
+        {"run.steps", "1"}, {"run.warmup_steps", "1"}, {"train.precision", precision},
+        {"cluster.nccl_protocols", "all"}, {"cluster.nccl_ring_post_latency", "46.33 us"}};
     int n = (int)(sizeof quiet / sizeof *quiet) - (precision ? 0 : 3);
     struct arena arena = ARENA_INIT;
     struct diag *diag = xcalloc(1, sizeof *diag);
@@ -101,7 +106,8 @@ static void peaks_and_outcomes(void **state)
     run(&tally, SCENARIOS "t5_scaling.yaml", "bf16_mixed");
     qsort(tally.errors, (size_t)tally.n_errors, sizeof *tally.errors, ascending);
     double median = tally.errors[tally.n_errors / 2];
-    printf("%d peaks, median error %.1f %%; %d outcomes\n", tally.n_errors, 100 * median, tally.outcomes);
+    printf("%d peaks, median error %.1f %%; %d outcomes\n", tally.n_errors, 100 * median,
+        tally.outcomes);
     assert_true(median <= 0.10);
 }
 

@@ -1,14 +1,17 @@
 /* Laws at random points: models of every family and size, clusters, strategies, sizes of batches.
- * - A faster NIC or NVLink, a shorter latency, a GPU that computes faster, more HBM bandwidth: the step takes at most 1
- * % longer, or the program says why: by the allocator's retries (in every result), or by what kernels lose beside
- *   collectives (contention_s, in every result): cuBLAS chooses a tile for the whole GPU (kernel/gemm.h), and the one
- *   of a faster GPU may take another wave where a collective holds SMs. Without that the law holds.
- * - However many steps of warm-up are asked for, the mean is the same, unless cudaMalloc fails in measured steps.
- * - Kernels take longer beside a collective that only waits by what its SMs and launch slots explain: LONG_LOSS of a
- *   long kernel, SHORT_LOSS_S of each, whatever the speed of NICs; or where tiles just fill the GPU, at most by what
- *   they take if collectives are beside them all the time.
- * - MFU <= HFU <= 1, also where the optimizer multiplies in BF16 and the model in FP32 (muon). NVLinks and NICs are in
- *   use for 0 to all of the time.
+ * - A faster NIC or NVLink, a shorter latency, a GPU that computes faster, more HBM bandwidth: the
+ * step takes at most 1 % longer, or the program says why: by the allocator's retries (in every
+ * result), or by what kernels lose beside
+ *   collectives (contention_s, in every result): cuBLAS chooses a tile for the whole GPU
+ *   (kernel/gemm.h), and the one of a faster GPU may take another wave where a collective holds
+ *   SMs. Without that the law holds.
+ * - However many steps of warm-up are asked for, the mean is the same, unless cudaMalloc fails in
+ *   measured steps.
+ * - Kernels take longer beside a collective that only waits by what its SMs and launch slots
+ *   explain: LONG_LOSS of a long kernel, SHORT_LOSS_S of each, whatever the speed of NICs; or where
+ *   tiles just fill the GPU, at most by what they take if collectives are beside them all the time.
+ * - MFU <= HFU <= 1, also where the optimizer multiplies in BF16 and the model in FP32 (muon).
+ *   NVLinks and NICs are in use for 0 to all of the time.
  * FLOPCAST_LAW_DRAWS=10000 in the environment: that many points instead of DRAWS. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +30,9 @@
 
 enum { DRAWS = 150 };
 
-static const char *const clusters[] = {"h100-8x400g", "a100-80gb-roce-2tb", "a100-80gb-4x100g", "h200-4x400g",
-    "b200-8x400g", "aws-p4d-efa", "gcp-a3-mega", "dgx-1v-ib", "l40s-2x200g", "slingshot-4xh100"};
+static const char *const clusters[] = {"h100-8x400g", "a100-80gb-roce-2tb", "a100-80gb-4x100g",
+    "h200-4x400g", "b200-8x400g", "aws-p4d-efa", "gcp-a3-mega", "dgx-1v-ib", "l40s-2x200g",
+    "slingshot-4xh100"};
 enum { CLUSTERS = sizeof clusters / sizeof *clusters };
 static struct hw systems[CLUSTERS];
 static struct arena files;
@@ -61,8 +65,8 @@ struct drawn_point {
     struct hw hw;
 };
 
-/* The cases of combinations.h, with matrices up to 64 times as wide and sequences up to 64 times as long, on up to 8
- * nodes of any cluster. */
+/* The cases of combinations.h, with matrices up to 64 times as wide and sequences up to 64 times as
+ * long, on up to 8 nodes of any cluster. */
 static void draw_point(struct drawn_point *out, int number, struct rng_stream *rng)
 {
     out->job = draw(number);
@@ -104,8 +108,8 @@ static double beside_s(const struct plan *plan, const struct hw *hw)
             continue;
         const struct plan_collective *coll = &plan->collectives.at[op->index];
         const struct mesh_group *ranks = &plan->groups.at[coll->group].ranks;
-        struct coll_shape shape =
-            coll_shape((struct coll_group){0, ranks->stride, ranks->size}, (int)hw->node.gpus.value);
+        struct coll_shape shape = coll_shape(
+            (struct coll_group){0, ranks->stride, ranks->size}, (int)hw->node.gpus.value);
         struct coll_cost cost = coll_choose(coll->kind, coll->bytes, shape, hw, COLL_FREE);
         held[op->stream] = fmax(held[op->stream], cost.sms);
         taken_Bps[op->stream] = fmax(taken_Bps[op->stream], coll_hbm_Bps(cost));
@@ -130,8 +134,8 @@ static double at_peaks_s(const struct plan *plan, const struct hw *hw)
     return sum;
 }
 
-static struct run execute_with(
-    struct exec_options options, const struct drawn_point *point, const struct hw *hw, const struct hw *chosen_on)
+static struct run execute_with(struct exec_options options, const struct drawn_point *point,
+    const struct hw *hw, const struct hw *chosen_on)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan;
@@ -161,7 +165,8 @@ static struct run execute_after(int warmup_steps, const struct drawn_point *poin
     return execute_with(options, point, &point->hw, NULL);
 }
 
-static struct run execute(const struct drawn_point *point, const struct hw *hw, const struct hw *chosen_on)
+static struct run execute(
+    const struct drawn_point *point, const struct hw *hw, const struct hw *chosen_on)
 {
     return execute_with(exec_default_options(), point, hw, chosen_on);
 }
@@ -196,7 +201,8 @@ static void hbm(struct hw *hw, double by)
 static const struct {
     const char *name;
     void (*faster)(struct hw *, double);
-} changes[] = {{"NIC", nic}, {"NVLink", nvlink}, {"network latency", latency}, {"compute", compute}, {"HBM", hbm}};
+} changes[] = {{"NIC", nic}, {"NVLink", nvlink}, {"network latency", latency}, {"compute", compute},
+    {"HBM", hbm}};
 enum { CHANGES = sizeof changes / sizeof *changes };
 
 static const double SLOWER = 1.01;
@@ -204,9 +210,11 @@ static const double SLOWER = 1.01;
 static void describe_point(const struct drawn_point *point)
 {
     const struct strategy_options *o = &point->job.options;
-    print_message("case %d, %s, %d GPUs, %s x %" PRId64 ", %s, %s, batch %" PRId64 " x %" PRId64 " x %" PRId64 ": ",
-        point->job.number, point->cluster, point->job.gpus, point->shape.name, point->shape.d_model, strategy_label(o),
-        precision_names[o->train.precision], o->train.micro_batch, o->train.grad_accum, o->train.seq_len);
+    print_message("case %d, %s, %d GPUs, %s x %" PRId64 ", %s, %s, batch %" PRId64 " x %" PRId64
+                  " x %" PRId64 ": ",
+        point->job.number, point->cluster, point->job.gpus, point->shape.name, point->shape.d_model,
+        strategy_label(o), precision_names[o->train.precision], o->train.micro_batch,
+        o->train.grad_accum, o->train.seq_len);
 }
 
 /* How the program explains that a step takes longer with something faster; NULL: not at all. */
@@ -216,7 +224,8 @@ static const char *said(const struct run *slow, const struct run *fast)
         return "retries";
     double bound_s = SLOWER * slow->result.step_time_s;
     double loss_s = fast->result.breakdown.contention_s - slow->result.breakdown.contention_s;
-    return fast->result.step_time_s - fmax(0, loss_s) <= bound_s ? "kernels beside collectives" : NULL;
+    return fast->result.step_time_s - fmax(0, loss_s) <= bound_s ? "kernels beside collectives"
+                                                                 : NULL;
 }
 
 static void faster_is_no_slower(void **state)
@@ -243,9 +252,10 @@ static void faster_is_no_slower(void **state)
         by_kernels += why && why[0] == 'k';
         violations += !why;
         describe_point(&point);
-        print_message("%s x %.2f: %.6g s, before %.6g s, retries %g, before %g: %s\n", changes[change].name, by,
-            fast.result.step_time_s, slow.result.step_time_s, fast.result.memory.alloc_retries,
-            slow.result.memory.alloc_retries, why ? why : "NOT SAID");
+        print_message("%s x %.2f: %.6g s, before %.6g s, retries %g, before %g: %s\n",
+            changes[change].name, by, fast.result.step_time_s, slow.result.step_time_s,
+            fast.result.memory.alloc_retries, slow.result.memory.alloc_retries,
+            why ? why : "NOT SAID");
     }
     print_message("%d points: %d slower by more than 1 %%, by the allocator %d, by kernels beside "
                   "collectives %d, not said %d\n",
@@ -263,7 +273,8 @@ static double all_ranks_s(int warmup_steps, const struct drawn_point *point)
     return execute_with(options, point, &point->hw, NULL).result.step_time_s;
 }
 
-/* The mean of the measured steps is that of any later ones, unless the allocator tries again in each of them. */
+/* The mean of the measured steps is that of any later ones, unless the allocator tries again in
+ * each of them. */
 static void more_warm_up_changes_nothing(void **state)
 {
     (void)state;
@@ -294,17 +305,20 @@ static void more_warm_up_changes_nothing(void **state)
             continue;
         violations++;
         describe_point(&point);
-        print_message("%.9g to %.9g s after 1 to 6 steps, %.9g after one; all ranks %.9g after one, %.9g after six\n",
+        print_message("%.9g to %.9g s after 1 to 6 steps, %.9g after one; all ranks %.9g after "
+                      "one, %.9g after six\n",
             shortest, longest, first.result.step_time_s, one_s, more_s);
     }
-    print_message("%d points, %d of them retry; all ranks differ by %.2g at most\n", taken, retrying, worst);
+    print_message(
+        "%d points, %d of them retry; all ranks differ by %.2g at most\n", taken, retrying, worst);
     assert_true(taken > draws() / 3);
     assert_int_equal(violations, 0);
 }
 
-/* A run with this number of measured steps, behind a warm-up as long as asked, or as long as it needs. */
-static struct exec_result run_steps(
-    const struct plan *plan, const struct hw *hw, int warmup_steps, int steps, bool as_asked, struct arena *arena)
+/* A run with this number of measured steps, behind a warm-up as long as asked, or as long as it
+ * needs. */
+static struct exec_result run_steps(const struct plan *plan, const struct hw *hw, int warmup_steps,
+    int steps, bool as_asked, struct arena *arena)
 {
     struct exec_options options = exec_default_options();
     struct exec_result result;
@@ -322,13 +336,15 @@ static bool same_run(const struct exec_result *a, const struct exec_result *b)
            a->memory.peak_reserved_bytes == b->memory.peak_reserved_bytes &&
            a->memory.alloc_stall_s == b->memory.alloc_stall_s &&
            a->memory.alloc_retries_a_step == b->memory.alloc_retries_a_step &&
-           a->nic_utilisation == b->nic_utilisation && a->nvlink_utilisation == b->nvlink_utilisation &&
-           a->n_timeline == b->n_timeline &&
-           (a->n_timeline == 0 || memcmp(a->timeline, b->timeline, sizeof *a->timeline * (size_t)a->n_timeline) == 0);
+           a->nic_utilisation == b->nic_utilisation &&
+           a->nvlink_utilisation == b->nvlink_utilisation && a->n_timeline == b->n_timeline &&
+           (a->n_timeline == 0 ||
+               memcmp(a->timeline, b->timeline, sizeof *a->timeline * (size_t)a->n_timeline) == 0);
 }
 
-/* A run whose warm-up gets longer while it goes on is, event by event, the one that was asked for as long a warm-up
- * from the start, and no shorter warm-up is steady. HBM is what the job has reserved on a whole GPU, less a little. */
+/* A run whose warm-up gets longer while it goes on is, event by event, the one that was asked for
+ * as long a warm-up from the start, and no shorter warm-up is steady. HBM is what the job has
+ * reserved on a whole GPU, less a little. */
 static void warm_up_grows_as_if_asked(void **state)
 {
     (void)state;
@@ -346,19 +362,24 @@ static void warm_up_grows_as_if_asked(void **state)
             struct exec_result whole = run_steps(&plan, &point.hw, LEAST, steps, false, &arena);
             struct hw hw = point.hw;
             hw.gpu.hbm_capacity.value = share * (whole.memory.peak_reserved_bytes + 4e9);
-            struct exec_result grown = run_steps(&plan, &hw, LEAST, steps, false, &arena), asked = {0};
+            struct exec_result grown = run_steps(&plan, &hw, LEAST, steps, false, &arena),
+                               asked = {0};
             int warmup = LEAST - 1;
             bool same = false;
-            for (bool steady = false; !steady && !same && warmup < MOST && grown.status == EXEC_OK;) {
+            for (bool steady = false;
+                 !steady && !same && warmup < MOST && grown.status == EXEC_OK;) {
                 double before_s = run_steps(&plan, &hw, warmup, 1, true, &arena).step_time_s;
                 asked = run_steps(&plan, &hw, ++warmup, steps, true, &arena);
                 same = same_run(&grown, &asked);
                 double now_s = run_steps(&plan, &hw, warmup, 1, true, &arena).step_time_s;
-                steady = asked.memory.alloc_stall_s == 0 && fabs(now_s - before_s) <= 0.99e-3 * now_s;
+                steady =
+                    asked.memory.alloc_stall_s == 0 && fabs(now_s - before_s) <= 0.99e-3 * now_s;
             }
             if (grown.status == EXEC_OK && !grown.overlong && !same) {
                 describe_point(&point);
-                fail_msg("%d steps: no run that was asked for is the same up to %d steps of warm-up", steps, warmup);
+                fail_msg(
+                    "%d steps: no run that was asked for is the same up to %d steps of warm-up",
+                    steps, warmup);
             }
             taken += same;
             longer += same && warmup > LEAST;
@@ -367,7 +388,8 @@ static void warm_up_grows_as_if_asked(void **state)
         plan_release(&plan);
         arena_release(&arena);
     }
-    print_message("%d points, %d with a longer warm-up, %d with the longest\n", taken, longer, longest);
+    print_message(
+        "%d points, %d with a longer warm-up, %d with the longest\n", taken, longer, longest);
     assert_true(taken > draws() / 3 && longer > draws() / 20 && longest > 0);
 }
 
@@ -395,22 +417,22 @@ static void shares_are_at_most_one(void **state)
         most = fmax(most, run.hfu);
         nic = fmax(nic, run.result.nic_utilisation);
         nvlink = fmax(nvlink, run.result.nvlink_utilisation);
-        if (run.mfu <= run.hfu * (1 + 1e-12) && is_share(run.hfu) && is_share(run.result.nic_utilisation) &&
-            is_share(run.result.nvlink_utilisation))
+        if (run.mfu <= run.hfu * (1 + 1e-12) && is_share(run.hfu) &&
+            is_share(run.result.nic_utilisation) && is_share(run.result.nvlink_utilisation))
             continue;
         violations++;
         describe_point(&point);
-        print_message("MFU %.4f, HFU %.4f, NICs %.4f, NVLinks %.4f\n", run.mfu, run.hfu, run.result.nic_utilisation,
-            run.result.nvlink_utilisation);
+        print_message("MFU %.4f, HFU %.4f, NICs %.4f, NVLinks %.4f\n", run.mfu, run.hfu,
+            run.result.nic_utilisation, run.result.nvlink_utilisation);
     }
-    print_message(
-        "%d points, %d with muon; the highest HFU %.3f, NICs %.3f, NVLinks %.3f\n", taken, muon, most, nic, nvlink);
+    print_message("%d points, %d with muon; the highest HFU %.3f, NICs %.3f, NVLinks %.3f\n", taken,
+        muon, most, nic, nvlink);
     assert_true(taken > draws() / 3 && muon > draws() / 20);
     assert_int_equal(violations, 0);
 }
 
-/* Measured beside resident NCCL kernels (traces on A100 and V100; arXiv 2507.03114): kernels below 20 us lose 3 to 9 us
- * each, long GEMMs up to 7 %. */
+/* Measured beside resident NCCL kernels (traces on A100 and V100; arXiv 2507.03114): kernels below
+ * 20 us lose 3 to 9 us each, long GEMMs up to 7 %. */
 static const double LONG_LOSS = 0.07, SHORT_LOSS_S = 9e-6;
 static void waiting_collectives_cost_little(void **state)
 {
@@ -424,9 +446,11 @@ static void waiting_collectives_cost_little(void **state)
             continue;
         struct hw slow_nic = point.hw;
         nic(&slow_nic, 1.0 / 64);
-        slow_nic.cluster.nccl_channels = /* for such NICs NCCL would lay others, up to 48 instead of 16 */
+        slow_nic.cluster
+            .nccl_channels = /* for such NICs NCCL would lay others, up to 48 instead of 16 */
             (struct quantity){.value = coll_channels(true, &point.hw), .kind = QUANTITY_ASSUMED};
-        struct run fast = execute(&point, &point.hw, NULL), slow = execute(&point, &slow_nic, &point.hw);
+        struct run fast = execute(&point, &point.hw, NULL),
+                   slow = execute(&point, &slow_nic, &point.hw);
         if (!fast.taken || !slow.taken)
             continue;
         taken++;
@@ -438,11 +462,13 @@ static void waiting_collectives_cost_little(void **state)
         by_tiles += tiles;
         violations += !tiles;
         describe_point(&point);
-        print_message("kernels %.6g s, alone %.6g s, with NICs 64 times slower %.6g s, always beside them %.6g s\n",
+        print_message("kernels %.6g s, alone %.6g s, with NICs 64 times slower %.6g s, always "
+                      "beside them %.6g s\n",
             a->compute_s, alone, b->compute_s, slow.beside_s);
     }
-    print_message("%d points, %d with kernels slower than waiting explains, %d of them by their tiles\n", taken,
-        by_tiles + violations, by_tiles);
+    print_message(
+        "%d points, %d with kernels slower than waiting explains, %d of them by their tiles\n",
+        taken, by_tiles + violations, by_tiles);
     assert_true(taken > draws() / 8);
     assert_int_equal(violations, 0);
 }

@@ -1,7 +1,7 @@
-/* How a step grows, whatever the job. Bytes, FLOP and buffers of each op are affine in the samples of a micro-batch
- * (16, 32 and 48, as FP8 takes multiples of 16 rows). The sums over a step of what kernels read, write and compute and
- * collectives carry, and what is kept, are affine in the number of blocks; InternEvo's are not, as it gives whole
- * tensors to ranks. */
+/* How a step grows, whatever the job. Bytes, FLOP and buffers of each op are affine in the samples
+ * of a micro-batch (16, 32 and 48, as FP8 takes multiples of 16 rows). The sums over a step of what
+ * kernels read, write and compute and collectives carry, and what is kept, are affine in the number
+ * of blocks; InternEvo's are not, as it gives whole tensors to ranks. */
 #include "strategy/strategy.h"
 
 #include <math.h>
@@ -64,9 +64,9 @@ static bool ends_so(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* A copy writes as many elements as it reads, in the same number format, half or twice (FP64: four times) its bytes;
- * but what is zeroed, widened from 4 bits, put before an image, the first of a pair, or cast from a shard that others
- * pad. */
+/* A copy writes as many elements as it reads, in the same number format, half or twice (FP64: four
+ * times) its bytes; but what is zeroed, widened from 4 bits, put before an image, the first of a
+ * pair, or cast from a shard that others pad. */
 static void check_copy(const char *name, const struct kernel_work *work)
 {
     static const char *const others[] = {"dequantize", "cls_token", "/next", "/cast_shard"};
@@ -94,19 +94,21 @@ static bool ops_are_affine(const struct plan *plans, int program, const struct d
             double of[SIZES];
             for (int s = 0; s < SIZES; s++)
                 of[s] = of_op(&plans[s], at[s], i, what);
-            if (!is_affine(
-                    of, drawn->shape->moe.experts > 0 ? ROW : ROUNDED)) /* rows that come to an expert are whole */
-                fail_msg("%s %d, %s (%d): %.12g, %.12g, %.12g", strategy_kind_names[drawn->options.kind], drawn->number,
-                    op->name, what, of[0], of[1], of[2]);
+            if (!is_affine(of, drawn->shape->moe.experts > 0
+                                   ? ROW
+                                   : ROUNDED)) /* rows that come to an expert are whole */
+                fail_msg("%s %d, %s (%d): %.12g, %.12g, %.12g",
+                    strategy_kind_names[drawn->options.kind], drawn->number, op->name, what, of[0],
+                    of[1], of[2]);
         }
     }
     return true;
 }
 
-/* The case with 0, 2 and 4 more blocks (where every second is recomputed, as many of each), or of these micro-batches.
- */
-static bool compile_sizes(
-    struct plan *plans, const struct drawn *drawn, bool blocks, const struct hw *hw, struct arena *arena)
+/* The case with 0, 2 and 4 more blocks (where every second is recomputed, as many of each), or of
+ * these micro-batches. */
+static bool compile_sizes(struct plan *plans, const struct drawn *drawn, bool blocks,
+    const struct hw *hw, struct arena *arena)
 {
     bool taken = true;
     for (int i = 0; i < SIZES; i++) {
@@ -126,8 +128,10 @@ static bool compile_sizes(
     return taken;
 }
 
-/* Of each drawn case at three sizes: `check` says whether it counts, and fails if it is not affine. */
-static void check_drawn(bool blocks, bool check(const struct plan *plans, const struct drawn *drawn))
+/* Of each drawn case at three sizes: `check` says whether it counts, and fails if it is not affine.
+ */
+static void check_drawn(
+    bool blocks, bool check(const struct plan *plans, const struct drawn *drawn))
 {
     struct arena kept = ARENA_INIT;
     struct hw hw;
@@ -137,7 +141,8 @@ static void check_drawn(bool blocks, bool check(const struct plan *plans, const 
         struct arena arena = ARENA_INIT;
         struct drawn drawn = draw(i);
         struct plan plans[SIZES];
-        if (blocks && (drawn.shape->family == MODEL_CONVNET || drawn.options.kind == STRATEGY_INTERNEVO))
+        if (blocks &&
+            (drawn.shape->family == MODEL_CONVNET || drawn.options.kind == STRATEGY_INTERNEVO))
             continue;
         if (compile_sizes(plans, &drawn, blocks, &hw, &arena))
             taken += check(plans, &drawn);
@@ -162,7 +167,8 @@ static void ops_grow_with_the_micro_batch(void **state)
 /* Of FP8 and FP4, tokens that are sent to experts, sequences that are shared. */
 static struct drawn draw_layout(int kind, int number)
 {
-    static const struct model_shape *const shapes[] = {&small_llama, &small_gpt, &small_moe, &small_deepseek};
+    static const struct model_shape *const shapes[] = {
+        &small_llama, &small_gpt, &small_moe, &small_deepseek};
     struct drawn drawn = {.number = number, .gpus = 8, .options = layout(kind, number)};
     struct train_options *train = &drawn.options.train;
     struct model_parallel *parallel = &drawn.options.parallelism.model;
@@ -172,7 +178,8 @@ static struct drawn draw_layout(int kind, int number)
     drawn.shape = &deep;
     train->cross_entropy = number / 3 % 2 ? CROSS_ENTROPY_FUSED : CROSS_ENTROPY_EAGER;
     if (kind == STRATEGY_MEGATRON) {
-        static const int formats[] = {PRECISION_BF16_MIXED, PRECISION_FP8_MIXED, PRECISION_FP16_MIXED};
+        static const int formats[] = {
+            PRECISION_BF16_MIXED, PRECISION_FP8_MIXED, PRECISION_FP16_MIXED};
         train->precision = formats[number / 2 % 3];
         train->fusion = number / 3 % 2 ? FUSION_TRANSFORMER_ENGINE : FUSION_EAGER;
         parallel->context = number / 5 % 2 ? 2 : 1;
@@ -226,7 +233,8 @@ static void sum_up(const struct plan *plan, double *sums)
         for (int what = READS; what <= FLOP && op->kind == OP_KERNEL; what++)
             sums[what] += of_kernel(plan, op, what);
         if (op->kind == OP_KEEP)
-            sums[KEPT + program->buffers.at[op->index].category] += (double)program->buffers.at[op->index].bytes;
+            sums[KEPT + program->buffers.at[op->index].category] +=
+                (double)program->buffers.at[op->index].bytes;
     }
     for (int i = 0; i < program->setup.n; i++) {
         const struct plan_buffer *buffer = &program->buffers.at[program->setup.at[i]];
@@ -241,8 +249,9 @@ static bool sums_are_affine(const struct plan *plans, const struct drawn *drawn)
         sum_up(&plans[s], sums[s]);
     for (int what = 0; what < SUMS; what++)
         if (!is_affine((const double[]){sums[0][what], sums[1][what], sums[2][what]}, PADDED))
-            fail_msg("case %d, %s, %d: %.12g, %.12g, %.12g", drawn->number, strategy_kind_names[drawn->options.kind],
-                what, sums[0][what], sums[1][what], sums[2][what]);
+            fail_msg("case %d, %s, %d: %.12g, %.12g, %.12g", drawn->number,
+                strategy_kind_names[drawn->options.kind], what, sums[0][what], sums[1][what],
+                sums[2][what]);
     return true;
 }
 
@@ -255,6 +264,7 @@ static void sums_grow_with_the_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ops_grow_with_the_micro_batch),
-        cmocka_unit_test(layouts_grow_with_the_micro_batch), cmocka_unit_test(sums_grow_with_the_blocks)};
+        cmocka_unit_test(layouts_grow_with_the_micro_batch),
+        cmocka_unit_test(sums_grow_with_the_blocks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

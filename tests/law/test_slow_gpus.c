@@ -21,8 +21,9 @@ static const double CLOCK = 0.8;
 
 static const struct strategy_case {
     const char *model, *strategy, *sharding;
-} cases[] = {{MODELS "gpt2.yaml", "fsdp", "FULL_SHARD"}, {MODELS "gpt2.yaml", "fsdp", "HYBRID_SHARD"},
-    {MODELS "gpt2.yaml", "ddp", "FULL_SHARD"}, {MODELS "gpt2.yaml", "deepspeed", "NO_SHARD"}},
+} cases[] = {{MODELS "gpt2.yaml", "fsdp", "FULL_SHARD"},
+    {MODELS "gpt2.yaml", "fsdp", "HYBRID_SHARD"}, {MODELS "gpt2.yaml", "ddp", "FULL_SHARD"},
+    {MODELS "gpt2.yaml", "deepspeed", "NO_SHARD"}},
   large = {MODELS "mpt-7b.yaml", "fsdp", "FULL_SHARD"};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
@@ -30,16 +31,19 @@ static void set_slow(struct scenario_point *point, const char *slow, struct aren
 {
     struct diag *diag = ARENA_NEW(arena, struct diag);
     struct degrade_events *events = &point->options.exec.gpu_events;
-    if (degrade_gpus(events, &point->hw, 32, slow, (struct source_pos){0}, arena, diag) != STATUS_OK)
+    if (degrade_gpus(events, &point->hw, 32, slow, (struct source_pos){0}, arena, diag) !=
+        STATUS_OK)
         fail_msg("%s", diag->text);
 }
 
 /* A model on 32 GPUs without noise, steady after three steps; slow may be NULL. */
-static struct scenario_point load(const struct strategy_case *at, const char *slow, struct arena *arena)
+static struct scenario_point load(
+    const struct strategy_case *at, const char *slow, struct arena *arena)
 {
-    const struct scenario_override list[] = {{"model", at->model}, {"cluster.gpus", "32"}, {"strategy", at->strategy},
-        {"fsdp.sharding_strategy", at->sharding}, {"train.activation_checkpointing", "none"},
-        {"train.micro_batch", "8"}, {"train.seq_len", "1024"}, {"train.precision", "bf16_mixed"}, {"run.steps", "2"},
+    const struct scenario_override list[] = {{"model", at->model}, {"cluster.gpus", "32"},
+        {"strategy", at->strategy}, {"fsdp.sharding_strategy", at->sharding},
+        {"train.activation_checkpointing", "none"}, {"train.micro_batch", "8"},
+        {"train.seq_len", "1024"}, {"train.precision", "bf16_mixed"}, {"run.steps", "2"},
         {"run.warmup_steps", "3"}, {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
         {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"}};
     struct diag *diag = ARENA_NEW(arena, struct diag);
@@ -59,14 +63,15 @@ static struct exec_result run(const struct scenario_point *point, struct arena *
     return result.exec;
 }
 
-static struct exec_result run_with(const struct strategy_case *at, const char *slow, struct arena *arena)
+static struct exec_result run_with(
+    const struct strategy_case *at, const char *slow, struct arena *arena)
 {
     struct scenario_point point = load(at, slow, arena);
     return run(&point, arena);
 }
 
-/* The same GPUs with a clock of their SMs that is lower by kind: every rate of theirs goes with it; HBM, floors and the
- * network stay. */
+/* The same GPUs with a clock of their SMs that is lower by kind: every rate of theirs goes with it;
+ * HBM, floors and the network stay. */
 static struct exec_result run_slow_kind(const struct strategy_case *at, struct arena *arena)
 {
     struct scenario_point point = load(at, NULL, arena);
@@ -80,17 +85,19 @@ static struct exec_result run_slow_kind(const struct strategy_case *at, struct a
     return run(&point, arena);
 }
 
-/* The large model's products fill the SMs: none is split. Small ones are, and their partial sums go through HBM, whose
- * part of the product a slow GPU slows too. */
+/* The large model's products fill the SMs: none is split. Small ones are, and their partial sums go
+ * through HBM, whose part of the product a slow GPU slows too. */
 static void all_slow_is_a_slow_kind_of_gpu(void **state)
 {
     (void)state;
     for (int c = 0; c <= N_CASES; c++) {
         const struct strategy_case *at = c < N_CASES ? &cases[c] : &large;
         struct arena arena = ARENA_INIT;
-        struct exec_result kind = run_slow_kind(at, &arena), slow = run_with(at, "*=" CLOCK_TEXT, &arena),
+        struct exec_result kind = run_slow_kind(at, &arena),
+                           slow = run_with(at, "*=" CLOCK_TEXT, &arena),
                            none = run_with(at, NULL, &arena);
-        double ratio = slow.step_time_s / kind.step_time_s, picoseconds = 1e-9, sums = c < N_CASES ? 1e-3 : 0;
+        double ratio = slow.step_time_s / kind.step_time_s, picoseconds = 1e-9,
+               sums = c < N_CASES ? 1e-3 : 0;
         assert_int_equal(slow.ranks_simulated, 1);
         assert_true(ratio > 1 - picoseconds && ratio < 1 + picoseconds + sums);
         assert_true(slow.step_time_s > 1.02 * none.step_time_s);
@@ -103,7 +110,8 @@ static void assert_same_times(const struct exec_result *a, const struct exec_res
 {
     assert_true(a->step_time_s == b->step_time_s);
     assert_true(a->step_time_sd_s == b->step_time_sd_s);
-    assert_true(a->nvlink_utilisation == b->nvlink_utilisation && a->nic_utilisation == b->nic_utilisation);
+    assert_true(
+        a->nvlink_utilisation == b->nvlink_utilisation && a->nic_utilisation == b->nic_utilisation);
     assert_memory_equal(&a->memory, &b->memory, sizeof a->memory);
 }
 
@@ -123,7 +131,8 @@ static void as_slow_ranks_are_folded(void **state)
     }
 }
 
-/* One GPU of 32 holds all others up, by at most what it costs that all are as slow; a node of them by no less. */
+/* One GPU of 32 holds all others up, by at most what it costs that all are as slow; a node of them
+ * by no less. */
 static void one_slow_gpu_slows_all(void **state)
 {
     (void)state;
@@ -133,9 +142,10 @@ static void one_slow_gpu_slows_all(void **state)
                one_s = run_with(&cases[c], "node2.gpu5=" CLOCK_TEXT, &arena).step_time_s,
                node_s = run_with(&cases[c], "node2=" CLOCK_TEXT, &arena).step_time_s,
                all_s = run_with(&cases[c], "*=" CLOCK_TEXT, &arena).step_time_s;
-        if (!(one_s > none_s && node_s > none_s && one_s <= all_s * (1 + 1e-9) && node_s <= all_s * (1 + 1e-9)))
-            fail_msg("%s %s: %g s without, %g with one, %g with a node, %g with all of them", cases[c].strategy,
-                cases[c].sharding, none_s, one_s, node_s, all_s);
+        if (!(one_s > none_s && node_s > none_s && one_s <= all_s * (1 + 1e-9) &&
+                node_s <= all_s * (1 + 1e-9)))
+            fail_msg("%s %s: %g s without, %g with one, %g with a node, %g with all of them",
+                cases[c].strategy, cases[c].sharding, none_s, one_s, node_s, all_s);
         arena_release(&arena);
     }
 }
@@ -164,7 +174,8 @@ static void all_of_the_speed_changes_nothing(void **state)
     }
 }
 
-/* What begins after the last step, or concerns nodes that the job has not, leaves every time as it was. */
+/* What begins after the last step, or concerns nodes that the job has not, leaves every time as it
+ * was. */
 static void too_late_changes_nothing(void **state)
 {
     (void)state;
@@ -172,7 +183,8 @@ static void too_late_changes_nothing(void **state)
     struct scenario_point point = load(&cases[0], NULL, &arena);
     point.options.exec.noise.gpu_speed_spread = 0.02;
     struct exec_result none = run(&point, &arena);
-    static const char *const late[] = {"node1.gpu3=50 % at 1000 s", "*=50 % at 1000 s", "node9.gpu3=50 %"};
+    static const char *const late[] = {
+        "node1.gpu3=50 % at 1000 s", "*=50 % at 1000 s", "node9.gpu3=50 %"};
     for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
         set_slow(&point, late[i], &arena);
         struct exec_result slow = run(&point, &arena);

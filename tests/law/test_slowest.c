@@ -1,4 +1,5 @@
-/* run.fold slowest beside every rank, with all noise of a cluster: the same step within half a percent. */
+/* run.fold slowest beside every rank, with all noise of a cluster: the same step within half a
+ * percent. */
 #include "exec/exec.h"
 #include "strategy/strategy.h"
 
@@ -24,15 +25,15 @@ struct layout {
 };
 
 /* Of H100 with all noise of their cluster; returns the hardware. */
-static const struct hw *compile(
-    struct plan *plan, struct exec_options *exec, const struct layout *layout, const char *gpus, struct arena *arena)
+static const struct hw *compile(struct plan *plan, struct exec_options *exec,
+    const struct layout *layout, const char *gpus, struct arena *arena)
 {
     struct diag diag = DIAG_INIT;
     struct scenario_set set = {0};
     const struct scenario_override overrides[] = {
         {"cluster.gpus", gpus}, {"train.seq_len", layout->seq_len}, {"train.micro_batch", "1"}};
-    if (scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", OVERRIDES(overrides), arena,
-            &diag) != STATUS_OK)
+    if (scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml",
+            OVERRIDES(overrides), arena, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
     struct scenario_point *point = &set.points[0];
     struct strategy_options *options = &point->options.strategy;
@@ -45,7 +46,8 @@ static const struct hw *compile(
     struct model *model = arena_alloc(arena, sizeof *model);
     model_build(model, &shape, arena);
     *exec = point->options.exec;
-    assert_true(exec->noise.gpu_speed_spread > 0 && exec->noise.kernel_jitter > 0 && exec->noise.network_jitter > 0);
+    assert_true(exec->noise.gpu_speed_spread > 0 && exec->noise.kernel_jitter > 0 &&
+                exec->noise.network_jitter > 0);
     exec->steps = exec->warmup_steps = 1;
     if (check_and_compile(plan, options, model, &point->hw, atoi(gpus), arena, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
@@ -76,9 +78,8 @@ static void as_every_rank(void **state)
 {
     (void)state;
     static const double MOST = 0.005;
-    /* 4 nodes of 8; 4 nodes of 4 pairs; 4 times two nodes of 4 pairs. Where a host is slow its unit,
-     * and one more of pipelines
-     */
+    /* 4 nodes of 8; 4 nodes of 4 pairs; 4 times two nodes of 4 pairs. Where a host is slow its
+     * unit, and one more of pipelines */
     static const struct layout cases[] = {{STRATEGY_FSDP, 1, 1, 1, 32, 8, "4096"},
         {STRATEGY_DDP, 2, 1, 1, 16, 4, "4096"}, {STRATEGY_MEGATRON, 2, 2, 4, 32, 16, "4096"}};
     for (int c = 0; c < 6; c++) {
@@ -87,10 +88,11 @@ static void as_every_rank(void **state)
         struct exec_result all = simulate(layout, "128", FOLD_OFF, slow_hosts),
                            slowest = simulate(layout, "128", FOLD_SLOWEST, slow_hosts);
         double error = slowest.step_time_s / all.step_time_s - 1;
-        print_message("%d: %d of %d ranks, %+.3f %% of %.4f s\n", c, slowest.ranks_simulated, all.ranks_simulated,
-            100 * error, all.step_time_s);
+        print_message("%d: %d of %d ranks, %+.3f %% of %.4f s\n", c, slowest.ranks_simulated,
+            all.ranks_simulated, 100 * error, all.step_time_s);
         assert_int_equal(all.ranks_simulated, 128);
-        assert_int_equal(slowest.ranks_simulated, slow_hosts ? layout->simulated_beside_slow : layout->simulated);
+        assert_int_equal(slowest.ranks_simulated,
+            slow_hosts ? layout->simulated_beside_slow : layout->simulated);
         assert_true(fabs(error) < MOST);
     }
 }
@@ -107,11 +109,12 @@ static double of_many_hosts_s(const struct hosts *hosts, const char *fold, int s
     double sum_s = 0;
     for (int seed = 1; seed <= hosts->seeds; seed++) {
         struct arena arena = ARENA_INIT;
-        const struct scenario_override overrides[] = {{"cluster.gpus", hosts->gpus}, {"cluster.topology", "h100"},
-            {"train.seq_len", "512"}, {"train.micro_batch", "1"}, {"noise.straggler_share", "0"},
-            {"strategy", hosts->strategy}, {"run.fold", fold}, {"run.seed", arena_printf(&arena, "%d", seed)}};
-        struct scenario_result result =
-            simulate_point(FLOPCAST_SOURCE_DIR "/scenarios/gpt2_ddp_v100.yaml", OVERRIDES(overrides), &arena);
+        const struct scenario_override overrides[] = {{"cluster.gpus", hosts->gpus},
+            {"cluster.topology", "h100"}, {"train.seq_len", "512"}, {"train.micro_batch", "1"},
+            {"noise.straggler_share", "0"}, {"strategy", hosts->strategy}, {"run.fold", fold},
+            {"run.seed", arena_printf(&arena, "%d", seed)}};
+        struct scenario_result result = simulate_point(
+            FLOPCAST_SOURCE_DIR "/scenarios/gpt2_ddp_v100.yaml", OVERRIDES(overrides), &arena);
         assert_int_equal(result.exec.ranks_simulated, simulated);
         sum_s += result.exec.step_time_s;
         arena_release(&arena);
@@ -123,13 +126,14 @@ static double of_many_hosts_s(const struct hosts *hosts, const char *fold, int s
 static void as_every_host(void **state)
 {
     (void)state;
-    static const struct hosts cases[] = {{"ddp", "256", 8, 256, 32, 0.01}, {"zero3", "1024", 1, 1024, 512, 0.003}};
+    static const struct hosts cases[] = {
+        {"ddp", "256", 8, 256, 32, 0.01}, {"zero3", "1024", 1, 1024, 512, 0.003}};
     for (int c = 0; c < 2; c++) {
         double all_s = of_many_hosts_s(&cases[c], "off", cases[c].all),
                slowest_s = of_many_hosts_s(&cases[c], "slowest", cases[c].simulated);
         double error = slowest_s / all_s - 1;
-        print_message("%s: %d of %d ranks, %+.3f %% of %.5f s\n", cases[c].strategy, cases[c].simulated, cases[c].all,
-            100 * error, all_s);
+        print_message("%s: %d of %d ranks, %+.3f %% of %.5f s\n", cases[c].strategy,
+            cases[c].simulated, cases[c].all, 100 * error, all_s);
         assert_true(fabs(error) < cases[c].most);
     }
 }
@@ -156,8 +160,8 @@ static void shared_reference(void **state)
     struct exec_options exec;
     struct exec_reference shared = {0};
     struct exec_result without, with, alone;
-    const struct hw *hw =
-        compile(&plan, &exec, &(struct layout){STRATEGY_MEGATRON, 2, 2, 4, 0, 0, "4096"}, "128", &arena);
+    const struct hw *hw = compile(
+        &plan, &exec, &(struct layout){STRATEGY_MEGATRON, 2, 2, 4, 0, 0, "4096"}, "128", &arena);
     exec.fold = FOLD_SLOWEST;
     exec.reference = &shared;
     exec_run(&without, &plan, hw, &exec, &arena);
@@ -175,7 +179,8 @@ static void shared_reference(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_every_rank), cmocka_unit_test(as_every_host),
-        cmocka_unit_test(large_jobs_are), cmocka_unit_test(shared_reference)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_every_rank),
+        cmocka_unit_test(as_every_host), cmocka_unit_test(large_jobs_are),
+        cmocka_unit_test(shared_reference)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
-/* Traces of flopcast's own, of one of 8 ranks or one of each stage, scaled to more (exchange/trace_plan.h), are the job
- * that is simulated with as many directly: kernels, waits, the host's time, messages, groups that grow and those that
- * do not, and what works on a shard all come out of the file. Without noise, within 1 % of the step; on 8 ranks again
- * within 0.2 %. Which of the ranks that are alike was traced, or how many of them, makes no difference. */
+/* Traces of flopcast's own, of one of 8 ranks or one of each stage, scaled to more
+ * (exchange/trace_plan.h), are the job that is simulated with as many directly: kernels, waits, the
+ * host's time, messages, groups that grow and those that do not, and what works on a shard all come
+ * out of the file. Without noise, within 1 % of the step; on 8 ranks again within 0.2 %. Which of
+ * the ranks that are alike was traced, or how many of them, makes no difference. */
 #include "report/trace.h"
 #include "exchange/trace_alone.h"
 
@@ -39,8 +40,8 @@ struct traces {
     struct hw hw; /* that they ran on */
 };
 
-static void load(
-    struct scenario_set *set, const struct traced_job *job, const char *gpus, struct arena *arena, struct diag *diag)
+static void load(struct scenario_set *set, const struct traced_job *job, const char *gpus,
+    struct arena *arena, struct diag *diag)
 {
     struct scenario_override overrides[20];
     memcpy(overrides, job->overrides, sizeof job->overrides);
@@ -116,8 +117,8 @@ static void free_traces(struct traces *traces)
         trace_free(&traces->list[t]);
 }
 
-static double scaled_s(
-    const struct traces *traces, const struct traced_job *job, int gpus, enum exec_fold fold, struct arena *arena)
+static double scaled_s(const struct traces *traces, const struct traced_job *job, int gpus,
+    enum exec_fold fold, struct arena *arena)
 {
     const struct trace_plan_options options = {.step = -1, .gpus = gpus, .hw = &traces->hw};
     struct exec_options exec = exec_default_options();
@@ -147,7 +148,8 @@ static void check(const struct traced_job *job)
     record(&traces, job, &arena);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i].gpus <= job->most; i++)
         assert_near(
-            scaled_s(&traces, job, sizes[i].gpus, FOLD_AUTO, &arena) / direct_s(job, sizes[i].text), 1, sizes[i].most);
+            scaled_s(&traces, job, sizes[i].gpus, FOLD_AUTO, &arena) / direct_s(job, sizes[i].text),
+            1, sizes[i].most);
     free_traces(&traces);
     arena_release(&arena);
 }
@@ -164,9 +166,10 @@ static double step_of(const struct traced_job *job, enum exec_fold fold)
     return step_s;
 }
 
-#define JOB(name, ...)                                                                                                 \
-    .scenario = SCENARIOS name, .overrides = {__VA_ARGS__},                                                            \
-    .n = (int)(sizeof((struct scenario_override[]){__VA_ARGS__}) / sizeof(struct scenario_override))
+#define JOB(name, ...)                                                                             \
+    .scenario = SCENARIOS name, .overrides = {__VA_ARGS__},                                        \
+    .n = (int)(sizeof((struct scenario_override[]){__VA_ARGS__}) /                                 \
+               sizeof(struct scenario_override))
 
 static void ddp(void **state)
 {
@@ -179,16 +182,17 @@ static void ddp(void **state)
 static void fsdp(void **state)
 {
     static const struct traced_job job = {
-        JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"train.micro_batch", "1"},
-            {"train.seq_len", "1024"}),
+        JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"},
+            {"train.micro_batch", "1"}, {"train.seq_len", "1024"}),
         .most = 512, .shards = true};
     (void)state;
     check(&job);
 }
 
-#define ZERO(stage)                                                                                                    \
-    JOB("zero_stages_7b.yaml", STEADY, {"strategy", "deepspeed"}, {"deepspeed.zero_optimization.stage", stage},        \
-        {"train.micro_batch", "1"}, {"cluster.topology", "a100-80gb-8x200g"})
+#define ZERO(stage)                                                                                \
+    JOB("zero_stages_7b.yaml", STEADY, {"strategy", "deepspeed"},                                  \
+        {"deepspeed.zero_optimization.stage", stage}, {"train.micro_batch", "1"},                  \
+        {"cluster.topology", "a100-80gb-8x200g"})
 
 static void zero(void **state)
 {
@@ -197,7 +201,8 @@ static void zero(void **state)
     check(&job);
 }
 
-/* On 512 it is 2.4 % faster than directly: DeepSpeed's loops over slices, one a rank, are the host's (trace_plan.h). */
+/* On 512 it is 2.4 % faster than directly: DeepSpeed's loops over slices, one a rank, are the
+ * host's (trace_plan.h). */
 static void zero3(void **state)
 {
     static const struct traced_job job = {ZERO("3"), .most = 64, .shards = true};
@@ -209,8 +214,8 @@ static void zero3(void **state)
 static void tensor(void **state)
 {
     static const struct traced_job job = {
-        JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"parallelism.tensor", "2"},
-            {"train.micro_batch", "1"}, {"train.seq_len", "2048"}),
+        JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"},
+            {"parallelism.tensor", "2"}, {"train.micro_batch", "1"}, {"train.seq_len", "2048"}),
         .most = 512, .shards = true};
     (void)state;
     check(&job);
@@ -219,20 +224,24 @@ static void tensor(void **state)
 #define INSIDE "tp-cp-ep-dp-pp"  /* data parallelism is that of each stage */
 #define OUTSIDE "tp-cp-ep-pp-dp" /* of whole pipelines */
 /* The size of buckets is said, which else goes with the ranks. A trace does not show it. */
-#define STAGES(stages, tensor, order)                                                                                  \
-    JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"strategy", "megatron"},        \
-        {"stack", "megatron-core"}, {"megatron.bucket_size", "100000000"}, {"parallelism.pipeline", stages},           \
-        {"parallelism.tensor", tensor}, {"parallelism.order", order}, {"train.micro_batch", "1"},                      \
-        {"train.grad_accum", "4"}, {"train.seq_len", "2048"}),                                                         \
+#define STAGES(stages, tensor, order)                                                              \
+    JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"},              \
+        {"strategy", "megatron"}, {"stack", "megatron-core"},                                      \
+        {"megatron.bucket_size", "100000000"}, {"parallelism.pipeline", stages},                   \
+        {"parallelism.tensor", tensor}, {"parallelism.order", order}, {"train.micro_batch", "1"},  \
+        {"train.grad_accum", "4"}, {"train.seq_len", "2048"}),                                     \
         .most = 512, .shards = true
 
 /* The stages differ, and wait for each other as they did. */
 static void pipeline(void **state)
 {
     static const struct traced_job two = {STAGES("2", "1", INSIDE), .ranks = {0, 4}, .traced = 2};
-    static const struct traced_job four = {STAGES("4", "1", INSIDE), .ranks = {0, 2, 4, 6}, .traced = 4};
-    static const struct traced_job tensor_2 = {STAGES("2", "2", INSIDE), .ranks = {0, 4}, .traced = 2};
-    static const struct traced_job outside = {STAGES("2", "2", OUTSIDE), .ranks = {0, 2}, .traced = 2};
+    static const struct traced_job four = {
+        STAGES("4", "1", INSIDE), .ranks = {0, 2, 4, 6}, .traced = 4};
+    static const struct traced_job tensor_2 = {
+        STAGES("2", "2", INSIDE), .ranks = {0, 4}, .traced = 2};
+    static const struct traced_job outside = {
+        STAGES("2", "2", OUTSIDE), .ranks = {0, 2}, .traced = 2};
     (void)state;
     check(&two);
     check(&four);
@@ -242,7 +251,8 @@ static void pipeline(void **state)
 
 static void alike_ranks_stand_for_each_other(void **state)
 {
-    static const struct traced_job jobs[] = {{STAGES("2", "2", INSIDE), .ranks = {0, 4}, .traced = 2},
+    static const struct traced_job jobs[] = {
+        {STAGES("2", "2", INSIDE), .ranks = {0, 4}, .traced = 2},
         {STAGES("2", "2", INSIDE), .ranks = {1, 7}, .traced = 2},
         {STAGES("2", "2", INSIDE), .ranks = {0, 1, 4, 5}, .traced = 4},
         {STAGES("2", "2", INSIDE), .ranks = {0, 2, 4, 6}, .traced = 4},
@@ -259,14 +269,15 @@ static void alike_ranks_stand_for_each_other(void **state)
         assert_near(step_of(&flat[i], FOLD_AUTO), flat_s, 0);
 }
 
-/* Ranks of unequal speed wait for each other. With traces of all of them the step is what it was; of one rank of each
- * stage, what these waited for the others is not there, 3 % here. */
+/* Ranks of unequal speed wait for each other. With traces of all of them the step is what it was;
+ * of one rank of each stage, what these waited for the others is not there, 3 % here. */
 static void unequal_ranks_meet(void **state)
 {
     static const struct traced_job job = {
-        JOB("llama2_7b_h100_fsdp.yaml", {"noise.gpu_speed_spread", "0.02"}, {"noise.kernel_jitter", "0.02"},
-            {"noise.network_jitter", "0.05"}, {"noise.host_jitter", "0.1"}, {"run.steps", "1"},
-            {"run.warmup_steps", "4"}, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"strategy", "megatron"},
+        JOB("llama2_7b_h100_fsdp.yaml", {"noise.gpu_speed_spread", "0.02"},
+            {"noise.kernel_jitter", "0.02"}, {"noise.network_jitter", "0.05"},
+            {"noise.host_jitter", "0.1"}, {"run.steps", "1"}, {"run.warmup_steps", "4"},
+            {"fsdp.sharding_strategy", "FULL_SHARD"}, {"strategy", "megatron"},
             {"stack", "megatron-core"}, {"parallelism.pipeline", "2"}, {"train.micro_batch", "1"},
             {"train.grad_accum", "4"}, {"train.seq_len", "2048"}),
         .most = 8, .shards = true, .ranks = {0, 1, 2, 3, 4, 5, 6, 7}, .traced = 8};
@@ -274,15 +285,16 @@ static void unequal_ranks_meet(void **state)
     check(&job);
 }
 
-/* As a trace of PyTorch's has them: with the durations of kernels beside collectives, which would slow them again. Of
- * the first job that is 27 % of the step, of the second 14. */
+/* As a trace of PyTorch's has them: with the durations of kernels beside collectives, which would
+ * slow them again. Of the first job that is 27 % of the step, of the second 14. */
 static void slowed_once(void **state)
 {
     static const struct traced_job shards = {
-        JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"train.micro_batch", "1"},
-            {"train.seq_len", "1024"}),
+        JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"},
+            {"train.micro_batch", "1"}, {"train.seq_len", "1024"}),
         .most = 64, .shards = true, .measured = true};
-    static const struct traced_job stages = {STAGES("2", "1", INSIDE), .ranks = {0, 4}, .traced = 2, .measured = true};
+    static const struct traced_job stages = {
+        STAGES("2", "1", INSIDE), .ranks = {0, 4}, .traced = 2, .measured = true};
     (void)state;
     check(&shards);
     check(&stages);
@@ -291,8 +303,8 @@ static void slowed_once(void **state)
 static void waits_are_found(void **state)
 {
     static const struct traced_job job = {
-        JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"train.micro_batch", "1"},
-            {"train.seq_len", "1024"}),
+        JOB("llama2_7b_h100_fsdp.yaml", STEADY, {"fsdp.sharding_strategy", "FULL_SHARD"},
+            {"train.micro_batch", "1"}, {"train.seq_len", "1024"}),
         .most = 64, .shards = true, .by_rules = true};
     (void)state;
     check(&job);
@@ -300,9 +312,10 @@ static void waits_are_found(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ddp), cmocka_unit_test(fsdp), cmocka_unit_test(zero),
-        cmocka_unit_test(zero3), cmocka_unit_test(tensor), cmocka_unit_test(pipeline),
-        cmocka_unit_test(alike_ranks_stand_for_each_other), cmocka_unit_test(slowed_once),
-        cmocka_unit_test(unequal_ranks_meet), cmocka_unit_test(waits_are_found)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ddp), cmocka_unit_test(fsdp),
+        cmocka_unit_test(zero), cmocka_unit_test(zero3), cmocka_unit_test(tensor),
+        cmocka_unit_test(pipeline), cmocka_unit_test(alike_ranks_stand_for_each_other),
+        cmocka_unit_test(slowed_once), cmocka_unit_test(unequal_ranks_meet),
+        cmocka_unit_test(waits_are_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* example SCENARIO COLUMN... [KEY=VALUE...]: each column of the first point, a line a column. What a program that is
- * linked to libflopcast.so does; tests/cli/library.sh runs it. */
+/* example SCENARIO COLUMN... [KEY=VALUE...]: each column of the first point, a line a column. What
+ * a program that is linked to libflopcast.so does; tests/cli/library.sh runs it. */
 #include "library/flopcast.h"
 
 #include <stdio.h>

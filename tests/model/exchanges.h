@@ -1,4 +1,5 @@
-/* A rank's part of a small model, and what it exchanges with the others of AXIS_TP. Include after cmocka.h. */
+/* A rank's part of a small model, and what it exchanges with the others of AXIS_TP. Include after
+ * cmocka.h. */
 #ifndef FLOPCAST_TESTS_MODEL_EXCHANGES_H
 #define FLOPCAST_TESTS_MODEL_EXCHANGES_H
 

@@ -1,4 +1,5 @@
-/* What tests of experts begin with: small_moe and small_deepseek laid out, and what their programs send. */
+/* What tests of experts begin with: small_moe and small_deepseek laid out, and what their programs
+ * send. */
 #ifndef FLOPCAST_TESTS_MODEL_EXPERTS_H
 #define FLOPCAST_TESTS_MODEL_EXPERTS_H
 
@@ -17,7 +18,8 @@
 #include "programs.h"
 
 /* small_moe and small_deepseek */
-__attribute__((unused)) static const double b = BATCH, s = LENGTH, d = 64, v = 1000, k = 2, E = 8, f = 48, n = 4;
+__attribute__((unused)) static const double b = BATCH, s = LENGTH, d = 64, v = 1000, k = 2, E = 8,
+                                            f = 48, n = 4;
 __attribute__((unused)) static const double tokens = (double)BATCH * LENGTH;
 
 struct laid_out {
@@ -64,7 +66,8 @@ struct sent {
     double bytes;
 };
 
-static inline void assert_sends(const struct model_op *ops, int count, const struct sent *expected, int n_expected)
+static inline void assert_sends(
+    const struct model_op *ops, int count, const struct sent *expected, int n_expected)
 {
     int at = 0, found = 0;
     for (int i = 0; i < n_expected; i++) {
@@ -80,6 +83,7 @@ static inline void assert_sends(const struct model_op *ops, int count, const str
 }
 
 enum { EP = 1 << AXIS_EP, TP = 1 << AXIS_TP };
-#define SENDS(ops, n_ops, expected) assert_sends(ops, n_ops, expected, (int)(sizeof(expected) / sizeof *(expected)))
+#define SENDS(ops, n_ops, expected)                                                                \
+    assert_sends(ops, n_ops, expected, (int)(sizeof(expected) / sizeof *(expected)))
 
 #endif

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-static inline const struct model_op *kernel_named(const struct model_op *kernels, int n, const char *name)
+static inline const struct model_op *kernel_named(
+    const struct model_op *kernels, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(kernels[i].name, name) == 0)

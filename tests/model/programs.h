@@ -30,12 +30,14 @@ struct run {
 enum format { FORMAT_BF16, FORMAT_FP32, FORMAT_AUTOCAST, FORMAT_COUNT };
 
 /* A rank's part. */
-static inline struct run run_part(const struct model_shape *shape, enum format format, enum attention_kernel attention,
-    enum kernel_fusion fusion, const struct model_parallel *parallel)
+static inline struct run run_part(const struct model_shape *shape, enum format format,
+    enum attention_kernel attention, enum kernel_fusion fusion,
+    const struct model_parallel *parallel)
 {
     struct run r = {.fusion = fusion, .arena = ARENA_INIT};
     struct model whole;
-    struct model_workload w = workload(shape, format == FORMAT_FP32 ? DTYPE_FP32 : DTYPE_BF16, attention);
+    struct model_workload w =
+        workload(shape, format == FORMAT_FP32 ? DTYPE_FP32 : DTYPE_BF16, attention);
     w.fusion = (int)fusion;
     w.autocast = format == FORMAT_AUTOCAST;
     w.parallel = *parallel;
@@ -45,15 +47,17 @@ static inline struct run run_part(const struct model_shape *shape, enum format f
     return r;
 }
 
-static inline struct run run_as(
-    const struct model_shape *shape, enum format format, enum attention_kernel attention, enum kernel_fusion fusion)
+static inline struct run run_as(const struct model_shape *shape, enum format format,
+    enum attention_kernel attention, enum kernel_fusion fusion)
 {
     return run_part(shape, format, attention, fusion, &(struct model_parallel){0});
 }
 
-static inline struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+static inline struct run run(
+    const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
 {
-    return run_as(shape, storage == DTYPE_FP32 ? FORMAT_FP32 : FORMAT_BF16, attention, FUSION_EAGER);
+    return run_as(
+        shape, storage == DTYPE_FP32 ? FORMAT_FP32 : FORMAT_BF16, attention, FUSION_EAGER);
 }
 
 static inline int count(const struct model_op *kernels, int n, const char *part)

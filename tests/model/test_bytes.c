@@ -1,7 +1,8 @@
-/* What kernels of a block and of the head read and write, by hand: of T tokens in BF16 a hidden state is X = 2 T d
- * bytes, keys of half of the heads K, scores of all pairs C = 2 B h L^2, the inner width G = 2 T d_ff, logits V = 2 T
- * words, a number a token in FP32 R = 4 T; of experts P = 2 T experts logits of the router, and their inner width of 2
- * T tokens E. FP32 is twice that. Weights are W with their shape. */
+/* What kernels of a block and of the head read and write, by hand: of T tokens in BF16 a hidden
+ * state is X = 2 T d bytes, keys of half of the heads K, scores of all pairs C = 2 B h L^2, the
+ * inner width G = 2 T d_ff, logits V = 2 T words, a number a token in FP32 R = 4 T; of experts P =
+ * 2 T experts logits of the router, and their inner width of 2 T tokens E. FP32 is twice that.
+ * Weights are W with their shape. */
 #include "model/model.h"
 
 #include <setjmp.h>
@@ -32,8 +33,9 @@ struct row {
     double reads, writes;
 };
 
-/* Rotary embedding of queries and keys: x cos + rotate(x) sin, where rotate negates one half and writes both again. A
- * norm of Llama in FP32: square, mean, root, product, and the weight in BF16. */
+/* Rotary embedding of queries and keys: x cos + rotate(x) sin, where rotate negates one half and
+ * writes both again. A norm of Llama in FP32: square, mean, root, product, and the weight in BF16.
+ */
 static const struct row block_forward[] = {
     {"input_layernorm.float", X, 2 * X},
     {"input_layernorm.pow", 2 * X, 2 * X},
@@ -67,8 +69,8 @@ static const struct row block_forward[] = {
     {NULL, 0, 0},
 };
 
-/* A product's gradient is two products; of x^2 a power, a product and that with the gradient; what is cut out of a
- * tensor becomes a part of zeros. */
+/* A product's gradient is two products; of x^2 a power, a product and that with the gradient; what
+ * is cut out of a tensor becomes a part of zeros. */
 static const struct row block_backward[] = {
     {"mlp.down_proj.dgrad", X + W_FFN, G},
     {"mlp.down_proj.wgrad", X + G, W_FFN},
@@ -100,8 +102,8 @@ static const struct row block_backward[] = {
     {NULL, 0, 0},
 };
 
-/* Flash attention keeps a number a query and head; backward makes another from outputs and their gradient, adds up the
- * queries' gradient in FP32, and writes those of keys and values. */
+/* Flash attention keeps a number a query and head; backward makes another from outputs and their
+ * gradient, adds up the queries' gradient in FP32, and writes those of keys and values. */
 static const struct row flash_forward[] = {{"self_attn.flash", 3 * X, X + H}, {NULL, 0, 0}};
 static const struct row flash_backward[] = {
     {"self_attn.flash.delta", 2 * X, H},
@@ -111,8 +113,8 @@ static const struct row flash_backward[] = {
     {NULL, 0, 0},
 };
 
-/* Two of 8 experts a token: their shares in FP32 (2 R) with indices of 8 bytes, which scatter and gather 2 T rows. Both
- * halves of SwiGLU are 2 E. */
+/* Two of 8 experts a token: their shares in FP32 (2 R) with indices of 8 bytes, which scatter and
+ * gather 2 T rows. Both halves of SwiGLU are 2 E. */
 static const struct row experts_forward[] = {
     {"mlp.gate", X + 2 * 64 * 8, P},
     {"mlp.router.softmax.float", P, 2 * P},
@@ -174,11 +176,13 @@ static void check(const struct model_op *ops, int n, const struct row *rows)
                 writes += ops[i].work.write_bytes;
             }
         if (reads != rows->reads || writes != rows->writes)
-            fail_msg("%s reads %g and writes %g, not %g and %g", rows->name, reads, writes, rows->reads, rows->writes);
+            fail_msg("%s reads %g and writes %g, not %g and %g", rows->name, reads, writes,
+                rows->reads, rows->writes);
     }
 }
 
-static void both(const struct model_program *program, const struct row *forward, const struct row *backward)
+static void both(
+    const struct model_program *program, const struct row *forward, const struct row *backward)
 {
     check(program->forward, program->n_forward, forward);
     check(program->backward, program->n_backward, backward);
@@ -200,16 +204,16 @@ static void kernels_move_what_counting_says(void **state)
     arena_release(&experts.arena);
 }
 
-/* Sums over rows add each number once, and write a bias, 2 bytes each: of GPT's qkv, output and both products of the
- * feed-forward layer. */
+/* Sums over rows add each number once, and write a bias, 2 bytes each: of GPT's qkv, output and
+ * both products of the feed-forward layer. */
 static void biases_sum_rows(void **state)
 {
     (void)state;
     static const struct {
         const char *name;
         int width;
-    } biases[] = {
-        {"attn.c_attn.bgrad", 192}, {"attn.c_proj.bgrad", 64}, {"mlp.c_fc.bgrad", 256}, {"mlp.c_proj.bgrad", 64}};
+    } biases[] = {{"attn.c_attn.bgrad", 192}, {"attn.c_proj.bgrad", 64}, {"mlp.c_fc.bgrad", 256},
+        {"mlp.c_proj.bgrad", 64}};
     struct run r = run(&small_gpt, DTYPE_BF16, ATTENTION_FLASH);
     const struct model_program *p = block(&r, 1);
     for (size_t b = 0; b < sizeof biases / sizeof *biases; b++)
@@ -217,7 +221,8 @@ static void biases_sum_rows(void **state)
             const struct kernel_work *work = &p->backward[i].work;
             if (strcmp(p->backward[i].name, biases[b].name) != 0)
                 continue;
-            assert_true(work->read_bytes == 2. * T * biases[b].width && work->write_bytes == 2. * biases[b].width);
+            assert_true(work->read_bytes == 2. * T * biases[b].width &&
+                        work->write_bytes == 2. * biases[b].width);
             assert_true(work->flop == (double)T * biases[b].width);
         }
     arena_release(&r.arena);

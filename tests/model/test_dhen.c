@@ -1,4 +1,5 @@
-/* DHEN: parameters and flop in closed form, and what its tables move: bytes of lookups, of the exchange, of memory. */
+/* DHEN: parameters and flop in closed form, and what its tables move: bytes of lookups, of the
+ * exchange, of memory. */
 #include "model/model.h"
 
 #include <setjmp.h>
@@ -37,8 +38,8 @@ static struct run run(const struct model_shape *shape, enum dtype storage, int f
     return r;
 }
 
-/* One module at a time beside norm and shortcut. A matrix of r x c has r c + r parameters and costs 2 r c flop a row.
- */
+/* One module at a time beside norm and shortcut. A matrix of r x c has r c + r parameters and costs
+ * 2 r c flop a row. */
 static void modules_are_their_closed_forms(void **state)
 {
     (void)state;
@@ -62,11 +63,13 @@ static void modules_are_their_closed_forms(void **state)
     const double root_flop = 2 * (in * ff + ff * d + sample * ff + ff);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct model_shape shape = small_dhen;
-        shape.dhen.linear = cases[i].linear, shape.dhen.dot = cases[i].dot, shape.dhen.attention = cases[i].attention;
+        shape.dhen.linear = cases[i].linear, shape.dhen.dot = cases[i].dot,
+        shape.dhen.attention = cases[i].attention;
         shape.dhen.convolution = cases[i].convolution, shape.dhen.cross = cases[i].cross;
         struct run r = run(&shape, DTYPE_BF16, FUSION_EAGER);
         assert_near((double)r.model.params, root + layers * (cases[i].params + 2 * d), 0);
-        assert_near(model_forward_flop(&r.segments), BATCH * (root_flop + layers * cases[i].flop), 0);
+        assert_near(
+            model_forward_flop(&r.segments), BATCH * (root_flop + layers * cases[i].flop), 0);
         params += cases[i].params, flop += cases[i].flop;
         arena_release(&r.arena);
     }
@@ -76,9 +79,9 @@ static void modules_are_their_closed_forms(void **state)
     arena_release(&all.arena);
 }
 
-/* m - 1 features of a sample come out of tables in FP16: pooling rows of d each with an id of 8 bytes, a sum of d in
- * the storage format, which crosses the network once each way. Row-wise Adagrad reads and writes rows and a float each.
- */
+/* m - 1 features of a sample come out of tables in FP16: pooling rows of d each with an id of 8
+ * bytes, a sum of d in the storage format, which crosses the network once each way. Row-wise
+ * Adagrad reads and writes rows and a float each. */
 static void assert_all_to_all(const struct model_op *op, double bytes)
 {
     assert_int_equal(op->kind, MODEL_COMM);
@@ -91,7 +94,8 @@ static void check_tables(enum dtype storage, int fusion)
 {
     struct run r = run(&small_dhen, storage, fusion);
     const struct model_program *p = r.segments.at[0].program;
-    const double rows = BATCH * (m - 1) * pooling, pooled = BATCH * (m - 1) * d * (double)dtype_bytes(storage);
+    const double rows = BATCH * (m - 1) * pooling,
+                 pooled = BATCH * (m - 1) * d * (double)dtype_bytes(storage);
     const struct model_op *lookup = kernel_named(p->forward, p->n_forward, "tables");
     assert_near(lookup->work.read_bytes, rows * (2 * d + 8), 0);
     assert_near(lookup->work.write_bytes, pooled, 0);
@@ -106,7 +110,8 @@ static void check_tables(enum dtype storage, int fusion)
     for (int i = 0; i < r.segments.n; i++) {
         p = r.segments.at[i].program;
         for (int k = 0; k < p->n_forward + p->n_backward; k++)
-            ops += (k < p->n_forward ? &p->forward[k] : &p->backward[k - p->n_forward])->kind != MODEL_KERNEL;
+            ops += (k < p->n_forward ? &p->forward[k] : &p->backward[k - p->n_forward])->kind !=
+                   MODEL_KERNEL;
     }
     assert_int_equal(ops, 2 * 2); /* each way, one and its wait */
     arena_release(&r.arena);
@@ -120,7 +125,8 @@ static void tables_move_rows_and_features(void **state)
     check_tables(DTYPE_BF16, FUSION_INDUCTOR); /* the exchange splits what inductor fuses */
 }
 
-/* 10^6 elements over 3 ranks: 333,334 of 2 or 4 bytes; rows of 32: 31,250, a third of them 10,417 sums of 4 bytes. */
+/* 10^6 elements over 3 ranks: 333,334 of 2 or 4 bytes; rows of 32: 31,250, a third of them 10,417
+ * sums of 4 bytes. */
 static void ranks_share_the_tables(void **state)
 {
     (void)state;

@@ -1,8 +1,10 @@
-/* Mixtures of experts and latent attention: FLOP and bytes in closed form, and what expert parallelism exchanges. */
+/* Mixtures of experts and latent attention: FLOP and bytes in closed form, and what expert
+ * parallelism exchanges. */
 #include "experts.h"
 
-/* Of small_moe's block, tokens x: attention q and o 4 d^2, k and v 2 d^2 (half as many heads), scores and context 4 s
- * d; router 2 d E, experts 6 k d f, the shared one 6 d 80 and its gate 2 d. A dense block: 6 d 160. */
+/* Of small_moe's block, tokens x: attention q and o 4 d^2, k and v 2 d^2 (half as many heads),
+ * scores and context 4 s d; router 2 d E, experts 6 k d f, the shared one 6 d 80 and its gate 2 d.
+ * A dense block: 6 d 160. */
 static double moe_block_flop(void)
 {
     return tokens * (6 * d * d + 4 * s * d + 2 * d * E + 6 * k * d * f + 6 * d * 80 + 2 * d);
@@ -18,7 +20,8 @@ static void flop_count_the_experts_that_a_token_meets(void **state)
         int64_t ranks;
         double imbalance;
         int kernels;
-    } cases[] = {{0, 0, EXPERTS_GROUPED}, {1, 1, EXPERTS_LOOP}, {4, 1, EXPERTS_LOOP}, {8, 1.7, EXPERTS_GROUPED}};
+    } cases[] = {{0, 0, EXPERTS_GROUPED}, {1, 1, EXPERTS_LOOP}, {4, 1, EXPERTS_LOOP},
+        {8, 1.7, EXPERTS_GROUPED}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct laid_out r;
         struct model_workload w = shared_by(cases[i].ranks, cases[i].imbalance);
@@ -30,25 +33,30 @@ static void flop_count_the_experts_that_a_token_meets(void **state)
     }
 }
 
-/* DeepSeek's block: q d 40 + 40 n 24, kv d (32 + 8) + 32 n (16 + 12), o n 12 d; scores over 24, context over 12 of a
- * head; router d E, experts 3 k d f, the shared one 3 d f; twice each. */
+/* DeepSeek's block: q d 40 + 40 n 24, kv d (32 + 8) + 32 n (16 + 12), o n 12 d; scores over 24,
+ * context over 12 of a head; router d E, experts 3 k d f, the shared one 3 d f; twice each. */
 static void latent_attention_is_its_closed_form(void **state)
 {
     (void)state;
     for (int attention = ATTENTION_NAIVE; attention <= ATTENTION_FLASH; attention++) {
         struct laid_out r;
-        lay_out(&r, small_deepseek, workload(&small_deepseek, DTYPE_BF16, (enum attention_kernel)attention));
-        double products = d * 40 + 40 * n * 24 + d * 40 + 32 * n * 28 + n * 12 * d, pairs = s * n * (24 + 12);
+        lay_out(&r, small_deepseek,
+            workload(&small_deepseek, DTYPE_BF16, (enum attention_kernel)attention));
+        double products = d * 40 + 40 * n * 24 + d * 40 + 32 * n * 28 + n * 12 * d,
+               pairs = s * n * (24 + 12);
         double attention_flop = 2 * tokens * (products + pairs), head = 2 * tokens * d * v;
-        double experts = 2 * tokens * (d * E + 3 * k * d * f + 3 * d * f), dense = 2 * tokens * 3 * d * 160;
-        assert_near(model_forward_flop(&r.segments), 3 * attention_flop + dense + 2 * experts + head, 1e-12);
-        assert_near(model_step_flop(&r.segments), 3 * (3 * attention_flop + dense + 2 * experts + head), 1e-12);
+        double experts = 2 * tokens * (d * E + 3 * k * d * f + 3 * d * f),
+               dense = 2 * tokens * 3 * d * 160;
+        assert_near(model_forward_flop(&r.segments),
+            3 * attention_flop + dense + 2 * experts + head, 1e-12);
+        assert_near(model_step_flop(&r.segments),
+            3 * (3 * attention_flop + dense + 2 * experts + head), 1e-12);
         arena_release(&r.arena);
     }
 }
 
-/* Queries and keys have 24, values and what is gathered 12 numbers a head. The causal kernel does half of the products
- * of queries and keys (1 forward, 3 backward) and of values (1, 2). */
+/* Queries and keys have 24, values and what is gathered 12 numbers a head. The causal kernel does
+ * half of the products of queries and keys (1 forward, 3 backward) and of values (1, 2). */
 static void flash_attention_counts_each_operands_head(void **state)
 {
     (void)state;
@@ -56,7 +64,8 @@ static void flash_attention_counts_each_operands_head(void **state)
     lay_out(&r, small_deepseek, workload(&small_deepseek, DTYPE_BF16, ATTENTION_FLASH));
     const struct model_program *p = r.experts;
     const struct model_op *forward = kernel_named(p->forward, p->n_forward, "self_attn.flash");
-    const struct model_op *backward = kernel_named(p->backward, p->n_backward, "self_attn.flash.dgrad");
+    const struct model_op *backward =
+        kernel_named(p->backward, p->n_backward, "self_attn.flash.dgrad");
     const double pairs = b * n * s * s, heads = 2 * tokens * n;
     assert_near(forward->work.flop, pairs * (24 + 12), 0);
     assert_near(forward->work.read_bytes, heads * (24 + 24 + 12), 0);
@@ -67,9 +76,10 @@ static void flash_attention_counts_each_operands_head(void **state)
     arena_release(&r.arena);
 }
 
-/* Megatron's alltoall: counts of E experts in 8 bytes from every rank; T k rows of d BF16 numbers each way, a
- * probability in FP32 for each; backward the gradients of both, so four large ones a block and micro-batch. The busiest
- * of ranks gets 1.5 times the rows, for which all wait: its exchanges are as much larger. */
+/* Megatron's alltoall: counts of E experts in 8 bytes from every rank; T k rows of d BF16 numbers
+ * each way, a probability in FP32 for each; backward the gradients of both, so four large ones a
+ * block and micro-batch. The busiest of ranks gets 1.5 times the rows, for which all wait: its
+ * exchanges are as much larger. */
 static void alltoall_moves_each_row_there_and_back(void **state)
 {
     (void)state;
@@ -78,17 +88,20 @@ static void alltoall_moves_each_row_there_and_back(void **state)
         struct laid_out r;
         lay_out(&r, small_moe, shared_by(4, imbalances[i]));
         const double rows = tokens * k * imbalances[i];
-        const struct sent forward[] = {{"mlp.tokens_per_expert/all_gather", COLL_ALL_GATHER, EP, 4 * E * 8},
+        const struct sent forward[] = {
+            {"mlp.tokens_per_expert/all_gather", COLL_ALL_GATHER, EP, 4 * E * 8},
             {"mlp.dispatch/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2},
             {"mlp.dispatch_probs/all_to_all", COLL_ALL_TO_ALL, EP, rows * 4},
             {"mlp.combine/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2}};
-        const struct sent backward[] = {{"mlp.combine.dgrad/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2},
+        const struct sent backward[] = {
+            {"mlp.combine.dgrad/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2},
             {"mlp.dispatch_probs.dgrad/all_to_all", COLL_ALL_TO_ALL, EP, rows * 4},
             {"mlp.dispatch.dgrad/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2}};
         SENDS(r.experts->forward, r.experts->n_forward, forward);
         SENDS(r.experts->backward, r.experts->n_backward, backward);
         /* Two experts of a rank, each half of the rows. */
-        const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
+        const struct model_op *up =
+            kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
         assert_int_equal(up->work.batch, 2);
         assert_int_equal(up->work.m, (int64_t)(rows / 2));
         assert_int_equal(up->work.n, 2 * 48);
@@ -114,7 +127,8 @@ static void counts_are_gathered_from_two_ranks_on(void **state)
     }
 }
 
-/* Tokens and the probabilities of all experts to every rank, sums of all ranks' tokens back, whatever k is. */
+/* Tokens and the probabilities of all experts to every rank, sums of all ranks' tokens back,
+ * whatever k is. */
 static void allgather_moves_all_tokens_to_all_ranks(void **state)
 {
     (void)state;
@@ -131,13 +145,15 @@ static void allgather_moves_all_tokens_to_all_ranks(void **state)
         {"mlp.dispatch.dgrad/reduce_scatter", COLL_REDUCE_SCATTER, EP, x}};
     SENDS(r.experts->forward, r.experts->n_forward, forward);
     SENDS(r.experts->backward, r.experts->n_backward, backward);
-    const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
+    const struct model_op *up =
+        kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
     assert_int_equal(up->work.m, (int64_t)(tokens * k / 2));
     arena_release(&r.arena);
 }
 
-/* Two ranks have a half of the heads, of the sequence between, and of each expert's width: both get both ranks' rows,
- * each half of what its half of the width gives goes back. Half of the tokens are a rank's. */
+/* Two ranks have a half of the heads, of the sequence between, and of each expert's width: both get
+ * both ranks' rows, each half of what its half of the width gives goes back. Half of the tokens are
+ * a rank's. */
 static void expert_tensor_parallelism_gathers_rows(void **state)
 {
     (void)state;
@@ -159,7 +175,8 @@ static void expert_tensor_parallelism_gathers_rows(void **state)
         {"mlp.scatter_rows/reduce_scatter", COLL_REDUCE_SCATTER, TP, 2 * rows * d * 2},
         {"mlp.combine/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2}};
     SENDS(r.experts->forward, r.experts->n_forward, forward);
-    const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
+    const struct model_op *up =
+        kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
     assert_int_equal(up->work.m, (int64_t)rows);
     assert_int_equal(up->work.n, 48);
     assert_near(up->model_flop, 4 * rows * d * f, 0); /* two ranks' rows, half of the width */
@@ -169,8 +186,8 @@ static void expert_tensor_parallelism_gathers_rows(void **state)
     arena_release(&r.arena);
 }
 
-/* With sequence parallelism the latents enter, not the residual stream: 40 wide for queries, 32 for keys and values, 8
- * of the rotary part. */
+/* With sequence parallelism the latents enter, not the residual stream: 40 wide for queries, 32 for
+ * keys and values, 8 of the rotary part. */
 static void latents_enter_tensor_parallelism(void **state)
 {
     (void)state;
@@ -180,27 +197,30 @@ static void latents_enter_tensor_parallelism(void **state)
     shape.moe = (struct model_moe){0};
     w.parallel = (struct model_parallel){.tensor = 2, .sequence = true};
     lay_out(&r, shape, w);
-    const struct sent forward[] = {{"self_attn.q.in/all_gather", COLL_ALL_GATHER, TP, tokens * 40 * 2},
+    const struct sent forward[] = {
+        {"self_attn.q.in/all_gather", COLL_ALL_GATHER, TP, tokens * 40 * 2},
         {"self_attn.kv.in/all_gather", COLL_ALL_GATHER, TP, tokens * 32 * 2},
         {"self_attn.k_rot.in/all_gather", COLL_ALL_GATHER, TP, tokens * 8 * 2},
         {"self_attn.o_proj/reduce_scatter", COLL_REDUCE_SCATTER, TP, tokens * d * 2},
         {"mlp.in/all_gather", COLL_ALL_GATHER, TP, tokens * d * 2},
         {"mlp.down_proj/reduce_scatter", COLL_REDUCE_SCATTER, TP, tokens * d * 2}};
     SENDS(r.experts->forward, r.experts->n_forward, forward);
-    const struct model_op *flash = kernel_named(r.experts->forward, r.experts->n_forward, "self_attn.flash");
+    const struct model_op *flash =
+        kernel_named(r.experts->forward, r.experts->n_forward, "self_attn.flash");
     assert_near(flash->work.flop, b * n / 2 * s * s * (24 + 12), 0);
     arena_release(&r.arena);
 }
 
-/* The FLOP of ranks that share tokens add up to those of one rank with all of them; ranks of AXIS_EP have other tokens.
- */
+/* The FLOP of ranks that share tokens add up to those of one rank with all of them; ranks of
+ * AXIS_EP have other tokens. */
 static void flop_of_the_parts_add_up(void **state)
 {
     (void)state;
     const struct model_shape *const shapes[] = {&small_moe, &small_deepseek};
     const struct model_parallel cuts[] = {{.tensor = 2, .sequence = true}, {.expert = 8},
         {.tensor = 2, .sequence = true, .tensor_overlap = TENSOR_ASYNC, .expert = 4},
-        {.tensor = 2, .sequence = true, .expert = 4, .expert_tensor = 2}, {.context = 2, .expert = 2}};
+        {.tensor = 2, .sequence = true, .expert = 4, .expert_tensor = 2},
+        {.context = 2, .expert = 2}};
     for (size_t i = 0; i < 2; i++)
         for (size_t j = 0; j < sizeof cuts / sizeof *cuts; j++) {
             struct laid_out whole, part;
@@ -209,7 +229,8 @@ static void flop_of_the_parts_add_up(void **state)
             w.parallel = cuts[j];
             lay_out(&part, *shapes[i], w);
             double ranks = cuts[j].context > 1 || cuts[j].tensor > 1 ? 2 : 1;
-            assert_near(ranks * model_step_flop(&part.segments), model_step_flop(&whole.segments), 1e-12);
+            assert_near(
+                ranks * model_step_flop(&part.segments), model_step_flop(&whole.segments), 1e-12);
             arena_release(&whole.arena);
             arena_release(&part.arena);
         }
@@ -224,7 +245,8 @@ static void what_experts_cannot_be_cut_by(void **state)
         const char *words;
     } cases[] = {
         {&small_llama, {.expert = 2}, "llama has no experts that ranks could share"},
-        {&small_moe, {.expert = 3}, "8 experts of moe are not divisible by 3 ranks of expert parallelism; 1, 2, 4, 8"},
+        {&small_moe, {.expert = 3},
+            "8 experts of moe are not divisible by 3 ranks of expert parallelism; 1, 2, 4, 8"},
         {&small_moe, {.tensor = 2}, "needs sequence parallelism"},
         {&small_moe, {.tensor = 2, .sequence = true, .expert_tensor = 4}, "1 and 2 are modelled"},
         {&small_moe, {.expert_tensor = 2}, "1 and 1 are modelled"},
@@ -246,8 +268,9 @@ static int index_of(const struct model_op *ops, int count, const char *name)
     return (int)(kernel_named(ops, count, name) - ops);
 }
 
-/* The host knows the numbers of rows before the dispatch; nothing runs between it and its wait unless the shared expert
- * is there to overlap: then fc1 beside dispatch, fc2 beside combine, and in backward the other way round. */
+/* The host knows the numbers of rows before the dispatch; nothing runs between it and its wait
+ * unless the shared expert is there to overlap: then fc1 beside dispatch, fc2 beside combine, and
+ * in backward the other way round. */
 static void shared_expert_runs_beside_the_exchanges(void **state)
 {
     (void)state;
@@ -275,13 +298,15 @@ static void shared_expert_runs_beside_the_exchanges(void **state)
         int up_dgrad = index_of(back, n_back, "mlp.shared_expert.up_proj.dgrad");
         int down_dgrad = index_of(back, n_back, "mlp.shared_expert.down_proj.dgrad");
         assert_true(back_combine < down_dgrad && back_dispatch < up_dgrad);
-        assert_int_equal(down_dgrad < index_of(back, n_back, "mlp.experts.down_proj.dgrad"), overlap);
+        assert_int_equal(
+            down_dgrad < index_of(back, n_back, "mlp.experts.down_proj.dgrad"), overlap);
         arena_release(&r.arena);
     }
 }
 
-/* A mask, and for each of 8 experts a look-up that the host waits for, 2 BATCH LENGTH / 8 rows, and separate products;
- * the stack's gradient is complete with the first expert, the last in backward. */
+/* A mask, and for each of 8 experts a look-up that the host waits for, 2 BATCH LENGTH / 8 rows, and
+ * separate products; the stack's gradient is complete with the first expert, the last in backward.
+ */
 static void the_loop_waits_for_every_expert(void **state)
 {
     (void)state;
@@ -296,7 +321,8 @@ static void the_loop_waits_for_every_expert(void **state)
         bool product = strcmp(p->forward[i].name, "mlp.experts.down_proj") == 0;
         products += product;
         if (product)
-            assert_true(p->forward[i].work.m == BATCH * LENGTH * 2 / 8 && p->forward[i].work.batch == 1);
+            assert_true(
+                p->forward[i].work.m == BATCH * LENGTH * 2 / 8 && p->forward[i].work.batch == 1);
     }
     assert_int_equal(waits, 8);
     assert_int_equal(products, 8);
@@ -311,7 +337,8 @@ static void the_loop_waits_for_every_expert(void **state)
     arena_release(&r.arena);
 }
 
-/* SequentialMLP: the same exchanges; each of two experts has half of the rows, and they are put together again. */
+/* SequentialMLP: the same exchanges; each of two experts has half of the rows, and they are put
+ * together again. */
 static void a_shared_loop_runs_expert_by_expert(void **state)
 {
     (void)state;
@@ -353,12 +380,14 @@ static void a_rank_holds_its_experts(void **state)
     }
     assert_int_equal(whole.model.params - part.model.params, dropped);
     /* all but 6 of the 8 experts of the two blocks */
-    assert_int_equal(model_active_params(&small_moe, whole.model.params), whole.model.params - dropped);
+    assert_int_equal(
+        model_active_params(&small_moe, whole.model.params), whole.model.params - dropped);
     arena_release(&whole.arena);
     arena_release(&part.arena);
 }
 
-/* As Megatron pads: 12 rows of 96 / 8 experts become 16, sides of products being multiples of 16 in FP8. */
+/* As Megatron pads: 12 rows of 96 / 8 experts become 16, sides of products being multiples of 16 in
+ * FP8. */
 static void experts_multiply_in_fp8(void **state)
 {
     (void)state;
@@ -366,7 +395,8 @@ static void experts_multiply_in_fp8(void **state)
     struct model_workload w = shared_by(1, 1);
     w.fp8 = true;
     lay_out(&r, small_moe, w);
-    const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
+    const struct model_op *up =
+        kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
     assert_int_equal(up->work.math, DTYPE_FP8);
     assert_int_equal(up->work.m, 16);
     assert_int_equal(up->work.batch, 8);
@@ -374,17 +404,18 @@ static void experts_multiply_in_fp8(void **state)
     arena_release(&r.arena);
 }
 
-/* TransformerEngine's Fp8Padding and Fp8Unpadding: rows of d BF16 numbers are read and written in front of the first
- * product and behind the second, and their gradients; nothing is where the router, its capacity or HybridEP fills up
- * rows, or products are in BF16. */
+/* TransformerEngine's Fp8Padding and Fp8Unpadding: rows of d BF16 numbers are read and written in
+ * front of the first product and behind the second, and their gradients; nothing is where the
+ * router, its capacity or HybridEP fills up rows, or products are in BF16. */
 static void rows_are_copied_to_where_fp8_wants_them(void **state)
 {
     (void)state;
     const struct {
         bool fp8, router_pads, hybrid, to_capacity;
         int copies;
-    } cases[] = {{true, false, false, false, 1}, {true, true, false, false, 0}, {true, false, true, false, 0},
-        {true, false, false, true, 0}, {false, false, false, false, 0}};
+    } cases[] = {{true, false, false, false, 1}, {true, true, false, false, 0},
+        {true, false, true, false, 0}, {true, false, false, true, 0},
+        {false, false, false, false, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct laid_out r;
         struct model_workload w = shared_by(4, 1.5);
@@ -405,8 +436,8 @@ static void rows_are_copied_to_where_fp8_wants_them(void **state)
                 continue;
             const double bytes = 2 * d * 1.5 * tokens * k;
             const struct model_op *there = kernel_named(p->forward, p->n_forward, names[side]);
-            const struct model_op *back =
-                kernel_named(p->backward, p->n_backward, side ? "mlp.experts.unpad.dgrad" : "mlp.experts.pad.dgrad");
+            const struct model_op *back = kernel_named(p->backward, p->n_backward,
+                side ? "mlp.experts.unpad.dgrad" : "mlp.experts.pad.dgrad");
             assert_near(there->work.read_bytes, bytes, 0);
             assert_near(there->work.write_bytes, bytes, 0);
             assert_near(back->work.read_bytes + back->work.write_bytes, 2 * bytes, 0);
@@ -415,18 +446,21 @@ static void rows_are_copied_to_where_fp8_wants_them(void **state)
     }
 }
 
-/* Of experts at once nothing is kept (aten._grouped_mm), nor of the router, which is not counted: of q, k, v, o, the
- * shared expert's gate, up, down and its gate every second. What moved between ranks is, and the numbers of rows on the
- * host. Expert by expert gate_up and down are aten.mm, the 5th and 6th of a block without a shared expert. */
+/* Of experts at once nothing is kept (aten._grouped_mm), nor of the router, which is not counted:
+ * of q, k, v, o, the shared expert's gate, up, down and its gate every second. What moved between
+ * ranks is, and the numbers of rows on the host. Expert by expert gate_up and down are aten.mm, the
+ * 5th and 6th of a block without a shared expert. */
 static void selective_checkpointing_makes_experts_again(void **state)
 {
     (void)state;
     static const char *const names[4][12] = {
         {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.shared_expert.gate_proj",
-            "mlp.shared_expert.down_proj", "mlp.tokens_per_expert.to_host", "mlp.tokens_per_expert.tolist",
-            "mlp.dispatch/all_to_all", "mlp.dispatch_probs/all_to_all", "mlp.combine/all_to_all"},
+            "mlp.shared_expert.down_proj", "mlp.tokens_per_expert.to_host",
+            "mlp.tokens_per_expert.tolist", "mlp.dispatch/all_to_all",
+            "mlp.dispatch_probs/all_to_all", "mlp.combine/all_to_all"},
         {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.shared_expert.gate_proj",
-            "mlp.shared_expert.down_proj", "mlp.dispatch/all_to_all", "mlp.num_recv_tokens", "mlp.combine/all_to_all"},
+            "mlp.shared_expert.down_proj", "mlp.dispatch/all_to_all", "mlp.num_recv_tokens",
+            "mlp.combine/all_to_all"},
         {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.experts.gate_up_proj",
             "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj",
             "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj",

@@ -1,5 +1,5 @@
-/* What torchtitan's blocks have besides: torchao's FP8, rotary positions in complex numbers, products in pieces beside
- * pieces of the collectives of tensor parallelism (async TP). */
+/* What torchtitan's blocks have besides: torchao's FP8, rotary positions in complex numbers,
+ * products in pieces beside pieces of the collectives of tensor parallelism (async TP). */
 #include "model/model.h"
 
 #include <setjmp.h>
@@ -14,7 +14,14 @@
 #include "kernel_named.h"
 #include "programs.h"
 
-enum { BF16_BYTES = 2, FLOAT_BYTES = 4, WIDTH = 64, SEQUENCES = 2 * BATCH, ROWS = SEQUENCES * LENGTH, TP = 2 };
+enum {
+    BF16_BYTES = 2,
+    FLOAT_BYTES = 4,
+    WIDTH = 64,
+    SEQUENCES = 2 * BATCH,
+    ROWS = SEQUENCES * LENGTH,
+    TP = 2
+};
 /* Elements of what q_proj reads, of its matrix. */
 static const double X = (double)ROWS * WIDTH, WEIGHT = (double)WIDTH * WIDTH;
 
@@ -44,15 +51,17 @@ static const struct model_program *program_of(const struct run *r)
     return r->segments.at[1].program;
 }
 
-static void expect_bytes(const struct model_op *ops, int n, const char *name, double reads, double writes)
+static void expect_bytes(
+    const struct model_op *ops, int n, const char *name, double reads, double writes)
 {
     const struct model_op *op = kernel_named(ops, n, name);
     assert_true(op->work.read_bytes == reads);
     assert_true(op->work.write_bytes == writes);
 }
 
-/* tensorwise: each operand is read for its largest value and once more to be cast, 2 bytes each; products that sum over
- * rows take copies of what was cast, a byte each way. q, k and v have one input, which is cast once. */
+/* tensorwise: each operand is read for its largest value and once more to be cast, 2 bytes each;
+ * products that sum over rows take copies of what was cast, a byte each way. q, k and v have one
+ * input, which is cast once. */
 static void tensors_are_scaled_by_a_separate_pass(void **state)
 {
     (void)state;
@@ -70,13 +79,15 @@ static void tensors_are_scaled_by_a_separate_pass(void **state)
     /* v_proj comes first in backward, and turns the input of all three */
     expect_bytes(b, p->n_backward, "self_attn.v_proj.x.transpose", X, X);
     assert_int_equal(count_named(b, p->n_backward, "self_attn.q_proj.x.transpose"), 0);
-    static const char *const products[] = {"self_attn.q_proj.dgrad", "self_attn.q_proj.wgrad", "mlp.down_proj.wgrad"};
+    static const char *const products[] = {
+        "self_attn.q_proj.dgrad", "self_attn.q_proj.wgrad", "mlp.down_proj.wgrad"};
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)
         assert_int_equal(kernel_named(b, p->n_backward, products[i])->work.math, DTYPE_FP8);
     arena_release(&r.arena);
 }
 
-/* Matrices that come in FP8 are cast nowhere, and still turned. Eagerly each layer casts its input. */
+/* Matrices that come in FP8 are cast nowhere, and still turned. Eagerly each layer casts its input.
+ */
 static void weights_may_come_in_fp8(void **state)
 {
     (void)state;
@@ -87,12 +98,14 @@ static void weights_may_come_in_fp8(void **state)
     const struct model_program *p = program_of(&r);
     assert_int_equal(count_named(p->forward, p->n_forward, "self_attn.q_proj.weight.cast"), 0);
     assert_int_equal(count_named(p->forward, p->n_forward, "self_attn.q_proj.weight.amax"), 0);
-    assert_int_equal(count_named(p->backward, p->n_backward, "self_attn.q_proj.weight.transpose"), 1);
+    assert_int_equal(
+        count_named(p->backward, p->n_backward, "self_attn.q_proj.weight.transpose"), 1);
     assert_int_equal(count_named(p->forward, p->n_forward, "self_attn.k_proj.x.cast"), 1);
     arena_release(&r.arena);
 }
 
-/* rowwise: one kernel along rows; across them other scales, found by a pass and cast from 16 bits by another. */
+/* rowwise: one kernel along rows; across them other scales, found by a pass and cast from 16 bits
+ * by another. */
 static void rows_are_scaled_as_they_are_cast(void **state)
 {
     (void)state;
@@ -100,7 +113,8 @@ static void rows_are_scaled_as_they_are_cast(void **state)
     const struct model_program *p = program_of(&r);
     assert_int_equal(count_named(p->forward, p->n_forward, "self_attn.q_proj.x.amax"), 0);
     expect_bytes(p->forward, p->n_forward, "self_attn.q_proj.x.cast", BF16_BYTES * X, X);
-    expect_bytes(p->backward, p->n_backward, "self_attn.q_proj.grad.transpose.amax", BF16_BYTES * X, FLOAT_BYTES);
+    expect_bytes(p->backward, p->n_backward, "self_attn.q_proj.grad.transpose.amax", BF16_BYTES * X,
+        FLOAT_BYTES);
     expect_bytes(p->backward, p->n_backward, "self_attn.q_proj.grad.transpose", BF16_BYTES * X, X);
     arena_release(&r.arena);
 }
@@ -129,7 +143,8 @@ static void recipes_do_the_same_work(void **state)
             }
 }
 
-/* Query heads, 4 of 16, are widened to FP32 and multiplied by a kernel that nothing joins; rotate_half fuses. */
+/* Query heads, 4 of 16, are widened to FP32 and multiplied by a kernel that nothing joins;
+ * rotate_half fuses. */
 static void complex_rotary_positions_stay_apart(void **state)
 {
     (void)state;
@@ -141,7 +156,8 @@ static void complex_rotary_positions_stay_apart(void **state)
     assert_int_equal(count_named(p->forward, p->n_forward, "self_attn.rope.mul"), 2);
     assert_int_equal(count_named(p->backward, p->n_backward, "self_attn.rope.mul.dgrad"), 2);
     expect_bytes(p->forward, p->n_forward, "self_attn.rope.mul", FLOAT_BYTES * X, FLOAT_BYTES * X);
-    expect_bytes(p->backward, p->n_backward, "self_attn.rope.mul.dgrad", FLOAT_BYTES * keys, FLOAT_BYTES * keys);
+    expect_bytes(p->backward, p->n_backward, "self_attn.rope.mul.dgrad", FLOAT_BYTES * keys,
+        FLOAT_BYTES * keys);
     arena_release(&r.arena);
 }
 
@@ -165,8 +181,9 @@ static int sent(const struct model_op *ops, int n, enum coll_kind kind, double *
     return found;
 }
 
-/* torchao's layouts of DTensor: what is gathered goes in FP8, 1 byte in place of 2, in forward and backward twice each;
- * scales are found over all ranks. Rowwise it goes in BF16. What is scattered always does. */
+/* torchao's layouts of DTensor: what is gathered goes in FP8, 1 byte in place of 2, in forward and
+ * backward twice each; scales are found over all ranks. Rowwise it goes in BF16. What is scattered
+ * always does. */
 static void gathers_are_in_fp8(void **state)
 {
     (void)state;
@@ -181,8 +198,8 @@ static void gathers_are_in_fp8(void **state)
         assert_int_equal(sent(p->forward, p->n_forward, COLL_REDUCE_SCATTER, &bytes), 2);
         assert_true(bytes == 2 * BF16_BYTES * X);
         int scales = sent(p->forward, p->n_forward, COLL_ALL_REDUCE, &bytes);
-        assert_int_equal(
-            scales, recipe == FP8_TENSORWISE ? 4 : 0); /* of what enters, and of o_proj's and down_proj's */
+        assert_int_equal(scales,
+            recipe == FP8_TENSORWISE ? 4 : 0); /* of what enters, and of o_proj's and down_proj's */
         arena_release(&r.arena);
     }
 }
@@ -206,8 +223,9 @@ static int count_pieces(const struct model_op *ops, int n, const char *name)
     return found;
 }
 
-/* In place of both gathers of forward, both scatters, and the gathers of backward tp - 1 copies of a piece each; the
- * products beside them are tp pieces. Input gradients, sums over layers, are scattered as before. */
+/* In place of both gathers of forward, both scatters, and the gathers of backward tp - 1 copies of
+ * a piece each; the products beside them are tp pieces. Input gradients, sums over layers, are
+ * scattered as before. */
 static void pieces_of_products_run_beside_copies(void **state)
 {
     (void)state;
@@ -226,8 +244,10 @@ static void pieces_of_products_run_beside_copies(void **state)
         for (size_t i = 0; i < sizeof in_pieces / sizeof *in_pieces; i++) {
             assert_int_equal(count_pieces(p->forward, p->n_forward, in_pieces[i]), TP);
         }
-        expect_bytes(p->forward, p->n_forward, "mlp.down_proj/reduce_scatter.sum", BF16_BYTES * X, BF16_BYTES * X / TP);
-        expect_bytes(p->forward, p->n_forward, "mlp.in/all_gather.symm_mem", BF16_BYTES * X / TP, BF16_BYTES * X / TP);
+        expect_bytes(p->forward, p->n_forward, "mlp.down_proj/reduce_scatter.sum", BF16_BYTES * X,
+            BF16_BYTES * X / TP);
+        expect_bytes(p->forward, p->n_forward, "mlp.in/all_gather.symm_mem", BF16_BYTES * X / TP,
+            BF16_BYTES * X / TP);
         assert_int_equal(count_named(p->forward, p->n_forward, "mlp.up_proj"), 1);
         assert_int_equal(count_pieces(p->backward, p->n_backward, "mlp.down_proj.dgrad"), TP);
         assert_int_equal(count_named(p->backward, p->n_backward, "mlp.down_proj.wgrad"), 1);
@@ -242,18 +262,20 @@ static void expect_order(const struct model_op *ops, int n, const char *const *n
         assert_string_equal(at[i].name, names[i]);
 }
 
-/* The own rows first where rows are gathered, last where they are scattered. A weight is cast before both copies and
- * products. What selective checkpointing keeps of a reduce-scatter is the sum. */
+/* The own rows first where rows are gathered, last where they are scattered. A weight is cast
+ * before both copies and products. What selective checkpointing keeps of a reduce-scatter is the
+ * sum. */
 static void pieces_come_in_order(void **state)
 {
     (void)state;
     struct run r = cut(FP8_TENSORWISE, TENSOR_MICRO_PIPELINE);
     const struct model_program *p = program_of(&r);
     static const char *const gathered[] = {"mlp.gate_proj.weight.amax", "mlp.gate_proj.weight.cast",
-        "mlp.in/all_gather.symm_mem", "mlp.in/all_gather.0", "mlp.gate_proj.0", "wait", "mlp.gate_proj.1"};
+        "mlp.in/all_gather.symm_mem", "mlp.in/all_gather.0", "mlp.gate_proj.0", "wait",
+        "mlp.gate_proj.1"};
     expect_order(p->forward, p->n_forward, gathered, sizeof gathered / sizeof *gathered);
-    static const char *const scattered[] = {"mlp.down_proj.0", "mlp.down_proj/reduce_scatter.0", "mlp.down_proj.1",
-        "wait", "mlp.down_proj/reduce_scatter.sum"};
+    static const char *const scattered[] = {"mlp.down_proj.0", "mlp.down_proj/reduce_scatter.0",
+        "mlp.down_proj.1", "wait", "mlp.down_proj/reduce_scatter.sum"};
     expect_order(p->forward, p->n_forward, scattered, sizeof scattered / sizeof *scattered);
     assert_true(kernel_named(p->forward, p->n_forward, "mlp.down_proj/reduce_scatter.sum")->kept);
     arena_release(&r.arena);

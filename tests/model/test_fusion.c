@@ -1,5 +1,5 @@
-/* torch.compile: what fused kernels move and what no longer lives between them. The laws that hold for every program
- * are in test_programs.c, which runs them on fused ones too. */
+/* torch.compile: what fused kernels move and what no longer lives between them. The laws that hold
+ * for every program are in test_programs.c, which runs them on fused ones too. */
 #include "model/model.h"
 
 #include <setjmp.h>
@@ -23,8 +23,8 @@ struct run {
 static int rotary = ROTARY_REAL;
 static bool swiglu_fp8_input;
 
-static struct run run_compiled(
-    const struct model_shape *shape, enum kernel_fusion fusion, enum compiled_part compiled, int64_t lora_rank)
+static struct run run_compiled(const struct model_shape *shape, enum kernel_fusion fusion,
+    enum compiled_part compiled, int64_t lora_rank)
 {
     struct run r = {.arena = ARENA_INIT};
     struct model model, adapted;
@@ -44,7 +44,8 @@ static struct run run_compiled(
     return r;
 }
 
-static struct run run_adapted(const struct model_shape *shape, enum kernel_fusion fusion, int64_t lora_rank)
+static struct run run_adapted(
+    const struct model_shape *shape, enum kernel_fusion fusion, int64_t lora_rank)
 {
     return run_compiled(shape, fusion, COMPILED_MODEL, lora_rank);
 }
@@ -80,7 +81,8 @@ static const struct model_op *before(const struct model_op *kernels, int n, cons
     return NULL;
 }
 
-/* silu(gate) * up: reads both, writes what down_proj multiplies; silu(gate) itself is never written. */
+/* silu(gate) * up: reads both, writes what down_proj multiplies; silu(gate) itself is never
+ * written. */
 static void a_group_reads_its_inputs_once_and_writes_its_result(void **state)
 {
     (void)state;
@@ -91,8 +93,8 @@ static void a_group_reads_its_inputs_once_and_writes_its_result(void **state)
     assert_true(act->work.kind == KERNEL_ELEMENTWISE);
     assert_true(act->work.read_bytes == 2 * tensor);
     assert_true(act->work.write_bytes == tensor);
-    /* The first norm of a block: 6 kernels and 3 FP32 tensors in eager mode, here x is read and the result written; the
-     * reciprocal root of each row, 4 bytes, is kept for backward. */
+    /* The first norm of a block: 6 kernels and 3 FP32 tensors in eager mode, here x is read and the
+     * result written; the reciprocal root of each row, 4 bytes, is kept for backward. */
     const struct model_op *norm = &p->forward[0];
     const double x = (double)ROWS * WIDTH * BF16_BYTES;
     assert_true(norm->work.read_bytes == x);
@@ -100,14 +102,16 @@ static void a_group_reads_its_inputs_once_and_writes_its_result(void **state)
     arena_release(&r.arena);
 }
 
-/* Products and attention are the same kernels as before; the rest is fewer, moves less and keeps less. */
+/* Products and attention are the same kernels as before; the rest is fewer, moves less and keeps
+ * less. */
 static void products_stay_and_the_rest_shrinks(void **state)
 {
     (void)state;
     struct run eager = run(&small_llama, FUSION_EAGER), fused = run(&small_llama, FUSION_INDUCTOR);
     assert_true(model_forward_flop(&eager.segments) == model_forward_flop(&fused.segments));
     for (int i = 0; i < eager.segments.n; i++) {
-        const struct model_program *a = eager.segments.at[i].program, *b = fused.segments.at[i].program;
+        const struct model_program *a = eager.segments.at[i].program,
+                                   *b = fused.segments.at[i].program;
         assert_true(b->n_forward <= a->n_forward && b->n_backward <= a->n_backward);
         assert_true(bytes(b->forward, b->n_forward) <= bytes(a->forward, a->n_forward));
         assert_true(bytes(b->backward, b->n_backward) <= bytes(a->backward, a->n_backward));
@@ -120,9 +124,9 @@ static void products_stay_and_the_rest_shrinks(void **state)
     arena_release(&fused.arena);
 }
 
-/* torch.compile of blocks: these as Inductor has them, what is before and behind them as eager PyTorch does. The loss
- * of T tokens and V words then has its logits in FP32 and their log-softmax, 4 T V each, where Inductor's has neither.
- */
+/* torch.compile of blocks: these as Inductor has them, what is before and behind them as eager
+ * PyTorch does. The loss of T tokens and V words then has its logits in FP32 and their log-softmax,
+ * 4 T V each, where Inductor's has neither. */
 static void what_is_not_compiled_is_eager(void **state)
 {
     (void)state;
@@ -135,11 +139,13 @@ static void what_is_not_compiled_is_eager(void **state)
         assert_int_equal(got->n_forward, want->n_forward);
         assert_int_equal(got->n_backward, want->n_backward);
         assert_true(bytes(got->forward, got->n_forward) == bytes(want->forward, want->n_forward));
-        assert_true(bytes(got->backward, got->n_backward) == bytes(want->backward, want->n_backward));
+        assert_true(
+            bytes(got->backward, got->n_backward) == bytes(want->backward, want->n_backward));
         assert_true(saved(got) == saved(want));
     }
     const int last = blocks.segments.n - 1;
-    const struct model_program *head = blocks.segments.at[last].program, *inlined = fused.segments.at[last].program;
+    const struct model_program *head = blocks.segments.at[last].program,
+                               *inlined = fused.segments.at[last].program;
     const int64_t wide = 4 * (int64_t)ROWS * small_llama.vocab;
     int whole = 0;
     for (int i = 0; i < head->n_activations; i++)
@@ -152,14 +158,15 @@ static void what_is_not_compiled_is_eager(void **state)
     arena_release(&blocks.arena);
 }
 
-/* The results of a matrix and of its adapter are not kept for what their sum would do for: fused blocks keep no more
- * than eager ones. */
+/* The results of a matrix and of its adapter are not kept for what their sum would do for: fused
+ * blocks keep no more than eager ones. */
 static void adapters_keep_no_more(void **state)
 {
     (void)state;
     static const struct model_shape *const shapes[] = {&small_gpt, &small_llama, &small_bert};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        struct run eager = run_adapted(shapes[s], FUSION_EAGER, 4), fused = run_adapted(shapes[s], FUSION_INDUCTOR, 4);
+        struct run eager = run_adapted(shapes[s], FUSION_EAGER, 4),
+                   fused = run_adapted(shapes[s], FUSION_INDUCTOR, 4);
         for (int i = 0; i < eager.segments.n; i++)
             assert_true(saved(fused.segments.at[i].program) <= saved(eager.segments.at[i].program));
         arena_release(&eager.arena);
@@ -167,7 +174,8 @@ static void adapters_keep_no_more(void **state)
     }
 }
 
-/* Eager layer norms sum over rows for their weights' gradients as PyTorch's kernel does, Inductor's as it likes. */
+/* Eager layer norms sum over rows for their weights' gradients as PyTorch's kernel does, Inductor's
+ * as it likes. */
 static void sums_over_rows_are_eager(void **state)
 {
     (void)state;
@@ -182,8 +190,9 @@ static void sums_over_rows_are_eager(void **state)
     }
 }
 
-/* Megatron-Core's block of a Llama with its projections fused: a kernel each for what Python writes in many. Attention
- * takes fewer key heads as they are; values are copied, so that backward needs nothing of what the projection gave. */
+/* Megatron-Core's block of a Llama with its projections fused: a kernel each for what Python writes
+ * in many. Attention takes fewer key heads as they are; values are copied, so that backward needs
+ * nothing of what the projection gave. */
 static void transformer_engine_has_other_kernels(void **state)
 {
     (void)state;
@@ -191,9 +200,10 @@ static void transformer_engine_has_other_kernels(void **state)
     shape.fused_projections = true;
     struct run r = run(&shape, FUSION_TRANSFORMER_ENGINE);
     const struct model_program *p = r.segments.at[1].program;
-    static const char *const forward[] = {"input_layernorm", "self_attn.qkv_proj", "self_attn.v.contiguous",
-        "self_attn.rope.fused", "self_attn.flash", "self_attn.o_proj", "self_attn.residual", "post_attention_layernorm",
-        "mlp.gate_up_proj", "mlp.swiglu", "mlp.down_proj", "mlp.residual"};
+    static const char *const forward[] = {"input_layernorm", "self_attn.qkv_proj",
+        "self_attn.v.contiguous", "self_attn.rope.fused", "self_attn.flash", "self_attn.o_proj",
+        "self_attn.residual", "post_attention_layernorm", "mlp.gate_up_proj", "mlp.swiglu",
+        "mlp.down_proj", "mlp.residual"};
     assert_int_equal(p->n_forward, sizeof forward / sizeof *forward);
     for (int k = 0; k < p->n_forward; k++)
         assert_string_equal(p->forward[k].name, forward[k]);
@@ -217,8 +227,8 @@ static int64_t kept_of(const struct model_program *p, const char *name)
     return 0;
 }
 
-/* activation_func_fp8_input_store: a byte an element of gate and up is kept for backward instead of two, by a kernel
- * each way that reads and writes both formats. */
+/* activation_func_fp8_input_store: a byte an element of gate and up is kept for backward instead of
+ * two, by a kernel each way that reads and writes both formats. */
 static void swiglu_keeps_its_input_in_fp8(void **state)
 {
     (void)state;
@@ -240,8 +250,8 @@ static void swiglu_keeps_its_input_in_fp8(void **state)
     arena_release(&narrow.arena);
 }
 
-/* Megatron-LM's --no-rope-fusion: of queries and of keys each a product with cosines, half of a head turned about, its
- * product with sines, a sum. */
+/* Megatron-LM's --no-rope-fusion: of queries and of keys each a product with cosines, half of a
+ * head turned about, its product with sines, a sum. */
 static void rotary_positions_can_be_unfused(void **state)
 {
     (void)state;
@@ -249,7 +259,8 @@ static void rotary_positions_can_be_unfused(void **state)
     struct run r = run(&small_llama, FUSION_TRANSFORMER_ENGINE);
     rotary = ROTARY_REAL;
     const struct model_program *p = r.segments.at[1].program;
-    static const char *const names[] = {"self_attn.rope.cos", "self_attn.rope.sin", "self_attn.rope.add"};
+    static const char *const names[] = {
+        "self_attn.rope.cos", "self_attn.rope.sin", "self_attn.rope.add"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         assert_int_equal(count_named(p->forward, p->n_forward, names[k]), 2);
     /* One half is negated, then both are joined. */

@@ -1,4 +1,5 @@
-/* Kernels and tensors of whole segments: closed forms for flop and saved bytes, and laws that hold for every model. */
+/* Kernels and tensors of whole segments: closed forms for flop and saved bytes, and laws that hold
+ * for every model. */
 #include "model/model.h"
 
 #include <math.h>
@@ -25,8 +26,9 @@ static void forward_flop_is_the_closed_form(void **state)
 {
     (void)state;
     const double b = BATCH, s = LENGTH, t = DECODER_LENGTH, d = 64, v = 1000;
-    /* GPT, d_ff = 4d: q, k, v 2 d 3d, projection 2 d^2, feed-forward 2 * 2 * 4 d^2 a token = 24 d^2; scores and context
-     * 2 * 2 s d a token. Flash attention counts the same, though its causal kernel does half of the second term. */
+    /* GPT, d_ff = 4d: q, k, v 2 d 3d, projection 2 d^2, feed-forward 2 * 2 * 4 d^2 a token = 24
+     * d^2; scores and context 2 * 2 s d a token. Flash attention counts the same, though its causal
+     * kernel does half of the second term. */
     for (int attention = ATTENTION_NAIVE; attention <= ATTENTION_FLASH; attention++) {
         struct run g = run(&small_gpt, DTYPE_BF16, (enum attention_kernel)attention);
         double one = 24 * b * s * d * d + 4 * b * s * s * d;
@@ -36,19 +38,19 @@ static void forward_flop_is_the_closed_form(void **state)
         assert_true(model_forward_flop(&g.segments) == 3 * one + 2 * b * s * d * v);
         arena_release(&g.arena);
     }
-    /* T5, i = heads x head dimension: encoder block: 4 projections of 2 d i, attention 4 s i, feed-forward 4 d ff a
-     * token. Decoder block: the same on t tokens, and in cross-attention q and o on t, k and v on s tokens, attention 4
-     * t s i. */
+    /* T5, i = heads x head dimension: encoder block: 4 projections of 2 d i, attention 4 s i,
+     * feed-forward 4 d ff a token. Decoder block: the same on t tokens, and in cross-attention q
+     * and o on t, k and v on s tokens, attention 4 t s i. */
     struct run e = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     const double i = 4 * 32, ff = 96;
     double encoder = 8 * b * s * d * i + 4 * b * s * s * i + 4 * b * s * d * ff;
-    double decoder =
-        8 * b * t * d * i + 4 * b * t * t * i + 4 * b * (t + s) * d * i + 4 * b * t * s * i + 4 * b * t * d * ff;
+    double decoder = 8 * b * t * d * i + 4 * b * t * t * i + 4 * b * (t + s) * d * i +
+                     4 * b * t * s * i + 4 * b * t * d * ff;
     assert_true(model_block_forward_flop(&e.segments) == 3 * encoder + 2 * decoder);
     assert_true(model_forward_flop(&e.segments) == 3 * encoder + 2 * decoder + 2 * b * t * d * v);
     arena_release(&e.arena);
-    /* Llama: q and o 4 d i, k and v 4 d j with j = key heads x head dimension, three matrices 6 d ff, attention 4 s i a
-     * token. */
+    /* Llama: q and o 4 d i, k and v 4 d j with j = key heads x head dimension, three matrices 6 d
+     * ff, attention 4 s i a token. */
     struct run l = run(&small_llama, DTYPE_BF16, ATTENTION_NAIVE);
     const double li = 4 * 16, lj = 2 * 16, lff = 160;
     double one = b * s * (4 * d * li + 4 * d * lj + 6 * d * lff + 4 * s * li);
@@ -56,8 +58,8 @@ static void forward_flop_is_the_closed_form(void **state)
     arena_release(&l.arena);
 }
 
-/* What comes from the loader, an image or dense inputs, needs no gradient: the first product is spared one; so is what
- * an indexer reads, which is detached. */
+/* What comes from the loader, an image or dense inputs, needs no gradient: the first product is
+ * spared one; so is what an indexer reads, which is detached. */
 static double spared_flop(const struct run *r, int segment)
 {
     const struct model_program *p = r->segments.at[segment].program;
@@ -78,7 +80,8 @@ static void check_backward_flop(const struct run *r)
 {
     for (int i = 0; i < r->segments.n; i++) {
         const struct model_program *p = r->segments.at[i].program;
-        assert_true(flop(p->backward, p->n_backward) == 2 * flop(p->forward, p->n_forward) - spared_flop(r, i));
+        assert_true(flop(p->backward, p->n_backward) ==
+                    2 * flop(p->forward, p->n_forward) - spared_flop(r, i));
     }
 }
 
@@ -117,12 +120,12 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* What the kernel writes: not what the segment was handed, and which is listed from its first kernel on, and not the
- * sums of a norm's rows, which it keeps beside its result. */
+/* What the kernel writes: not what the segment was handed, and which is listed from its first
+ * kernel on, and not the sums of a norm's rows, which it keeps beside its result. */
 static double written_by(const struct model_program *p, int kernel)
 {
-    static const char *const others[] = {
-        "position_bias", "encoder_hidden_states", "images", "pixel_values", "inputs", ".mean", ".rstd"};
+    static const char *const others[] = {"position_bias", "encoder_hidden_states", "images",
+        "pixel_values", "inputs", ".mean", ".rstd"};
     double bytes = 0;
     for (int i = 0; i < p->n_activations; i++) {
         const struct model_activation *a = &p->activations[i];
@@ -134,19 +137,21 @@ static double written_by(const struct model_program *p, int kernel)
     return bytes;
 }
 
-/* What an eager forward kernel writes is a tensor that is there from then on, unless it writes in place, or a piece. */
+/* What an eager forward kernel writes is a tensor that is there from then on, unless it writes in
+ * place, or a piece. */
 static void check_writes(const struct run *r)
 {
     for (int i = 0; i < r->segments.n && r->fusion == FUSION_EAGER; i++) {
         const struct model_program *p = r->segments.at[i].program;
         for (int k = 0; k < p->n_forward; k++) {
             double born = written_by(p, k), writes = p->forward[k].work.write_bytes;
-            bool into_buffer =
-                ends_with(p->forward[k].name, ".user_buffer") || ends_with(p->forward[k].name, ".symm_mem");
+            bool into_buffer = ends_with(p->forward[k].name, ".user_buffer") ||
+                               ends_with(p->forward[k].name, ".symm_mem");
             if (p->forward[k].work.pieces > 1 || into_buffer)
                 assert_true(writes <= born || born == 0);
             else if (p->forward[k].kind == MODEL_KERNEL && born != 0 && born != writes)
-                fail_msg("%s: %s writes %g bytes, %g are there", r->model.shape.name, p->forward[k].name, writes, born);
+                fail_msg("%s: %s writes %g bytes, %g are there", r->model.shape.name,
+                    p->forward[k].name, writes, born);
         }
     }
 }
@@ -167,7 +172,8 @@ static void check_borders(const struct run *r)
         if (last)
             break;
         assert_int_equal(p->activations[p->output].bytes, p->output_bytes);
-        /* The next segment to begin from this output ends with its gradient; this segment begins with it. */
+        /* The next segment to begin from this output ends with its gradient; this segment begins
+         * with it. */
         const struct model_segment *next = &r->segments.at[i + 1];
         int begins = 0, ends = 0;
         for (int j = 0; j < p->n_activations; j++)
@@ -208,8 +214,8 @@ static void check_gradients(const struct run *r)
     for (int i = 0; i < r->model.n_tensors; i++)
         if (times[i] != !r->model.tensors[i].frozen)
             fail_msg("%s gets its gradient %d times", r->model.tensors[i].name, times[i]);
-    assert_int_equal(
-        embedding_segment, 0); /* the shared embedding is complete with the encoder's, the last of the step */
+    assert_int_equal(embedding_segment,
+        0); /* the shared embedding is complete with the encoder's, the last of the step */
     free(times);
 }
 
@@ -229,7 +235,8 @@ static void weight_gradients_have_the_weights_shape(void **state)
         const struct model_op *k = &p->backward[i];
         if (k->work.kind != KERNEL_GEMM || k->param_grad < 0)
             continue;
-        const struct model_tensor *tensor = &r.model.tensors[r.model.layers[2].first_tensor + k->param_grad];
+        const struct model_tensor *tensor =
+            &r.model.tensors[r.model.layers[2].first_tensor + k->param_grad];
         assert_int_equal(k->work.m, tensor->rows);
         assert_int_equal(k->work.n, tensor->cols);
         assert_int_equal(k->work.k, BATCH * LENGTH);
@@ -249,12 +256,13 @@ static double saved_bytes(const struct model_program *p)
     return bytes;
 }
 
-/* Korthikanti et al. (arXiv 2205.05198, equation 1) count s b h (34 + 5 a s / h) bytes for a GPT layer in 16 bits. Ours
- * differs by
+/* Korthikanti et al. (arXiv 2205.05198, equation 1) count s b h (34 + 5 a s / h) bytes for a GPT
+ * layer in 16 bits. Ours differs by
  *   - 2 s b h: the input of the first LayerNorm is the segment before's output and not listed,
  *   + 16 s b: mean and reciprocal deviation of two LayerNorms in FP32, which they leave out.
  * gelu_new saves x, tanh, x / 2 and 1 + tanh, each 8 s b h, where a fused GELU saves x: + 24 s b h.
- * Flash attention saves no scores (- 5 a s^2 b) but the logarithms of their sums in FP32 (+ 4 a s b). */
+ * Flash attention saves no scores (- 5 a s^2 b) but the logarithms of their sums in FP32 (+ 4 a s
+ * b). */
 static void gpt_saves_what_korthikanti_counts(void **state)
 {
     (void)state;
@@ -267,32 +275,35 @@ static void gpt_saves_what_korthikanti_counts(void **state)
     struct run composed = run(&shape, DTYPE_FP16, ATTENTION_NAIVE);
     assert_true(fabs(saved_bytes(block(&fused, 1)) - expected) < 0.5);
     assert_true(fabs(saved_bytes(block(&composed, 1)) - (expected + 24 * s * b * h)) < 0.5);
-    assert_true(fabs(saved_bytes(block(&flash, 1)) - (expected - 5 * a * s * s * b + 4 * a * s * b)) < 0.5);
+    assert_true(
+        fabs(saved_bytes(block(&flash, 1)) - (expected - 5 * a * s * s * b + 4 * a * s * b)) < 0.5);
     arena_release(&fused.arena);
     arena_release(&flash.arena);
     arena_release(&composed.arena);
 }
 
 /* T5 encoder block in 16 bits, in elements N = b s d, I = b s h d_kv, F = b s d_ff, S = b h s^2:
- *   norms: x in FP32 4N, normalised 2N, result 2N, deviations 4 b s, twice; the second one's input 2N
- *   attention: q, k, v copied 6I, softmax in FP32 4S, dropout's mask S and result 2S, context copied 2I, mask N
- *   feed-forward: ReLU's result 2F, dropout's mask F and result 2F, mask N */
+ *   norms: x in FP32 4N, normalised 2N, result 2N, deviations 4 b s, twice; the second one's input
+ *   2N attention: q, k, v copied 6I, softmax in FP32 4S, dropout's mask S and result 2S, context
+ *   copied 2I, mask N feed-forward: ReLU's result 2F, dropout's mask F and result 2F, mask N */
 static void t5_saves_fp32_probabilities(void **state)
 {
     (void)state;
-    const double rows = BATCH * LENGTH, n = rows * 64, i = rows * 4 * 32, f = rows * 96, scores = rows * 4 * LENGTH;
+    const double rows = BATCH * LENGTH, n = rows * 64, i = rows * 4 * 32, f = rows * 96,
+                 scores = rows * 4 * LENGTH;
     struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     assert_true(saved_bytes(block(&r, 2)) == 20 * n + 8 * rows + 8 * i + 7 * scores + 5 * f);
     arena_release(&r.arena);
 }
 
-/* The passes over the scores, in FP32 storage and with 16 bits: the cast of the scores and the cast back come on top.
- */
+/* The passes over the scores, in FP32 storage and with 16 bits: the cast of the scores and the cast
+ * back come on top. */
 static void t5_attention_passes(void **state)
 {
     (void)state;
-    const char *const names[] = {"SelfAttention.scores", "SelfAttention.scores.bias", "SelfAttention.scores.float",
-        "SelfAttention.softmax", "SelfAttention.weights.type_as", "SelfAttention.dropout", "SelfAttention.context"};
+    const char *const names[] = {"SelfAttention.scores", "SelfAttention.scores.bias",
+        "SelfAttention.scores.float", "SelfAttention.softmax", "SelfAttention.weights.type_as",
+        "SelfAttention.dropout", "SelfAttention.context"};
     for (int wide = 0; wide < 2; wide++) {
         struct run r = run(&small_t5, wide ? DTYPE_FP32 : DTYPE_BF16, ATTENTION_NAIVE);
         const struct model_program *p = block(&r, 2);
@@ -309,8 +320,8 @@ static void first_blocks_make_what_the_others_share(void **state)
 {
     (void)state;
     struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
-    const struct model_program *first = block(&r, 1), *second = block(&r, 2), *decoder = block(&r, 4),
-                               *last = block(&r, 5);
+    const struct model_program *first = block(&r, 1), *second = block(&r, 2),
+                               *decoder = block(&r, 4), *last = block(&r, 5);
     assert_ptr_equal(second, block(&r, 3));
     assert_ptr_not_equal(first, second);
     assert_int_equal(count(first->forward, first->n_forward, "relative_attention_bias"), 1);
@@ -319,7 +330,8 @@ static void first_blocks_make_what_the_others_share(void **state)
     /* Keys and values of cross-attention both add to the gradient of the encoder's output. */
     assert_int_equal(count(last->backward, last->n_backward, "encoder_hidden_states.grad.add"), 2);
     assert_int_equal(count(decoder->forward, decoder->n_forward, "EncDecAttention.zeros"), 1);
-    /* The bias of b h s^2 elements is there from the first kernel to the last in a block that was handed it. */
+    /* The bias of b h s^2 elements is there from the first kernel to the last in a block that was
+     * handed it. */
     bool found = false;
     for (int i = 0; i < second->n_activations; i++) {
         const struct model_activation *a = &second->activations[i];
@@ -338,8 +350,9 @@ static void first_blocks_make_what_the_others_share(void **state)
 static void segments_come_in_forward_order(void **state)
 {
     (void)state;
-    const enum segment_kind expected[] = {SEGMENT_ENTRY, SEGMENT_BLOCK, SEGMENT_BLOCK, SEGMENT_BLOCK,
-        SEGMENT_STACK_EXIT, SEGMENT_DECODER_ENTRY, SEGMENT_BLOCK, SEGMENT_BLOCK, SEGMENT_EXIT};
+    const enum segment_kind expected[] = {SEGMENT_ENTRY, SEGMENT_BLOCK, SEGMENT_BLOCK,
+        SEGMENT_BLOCK, SEGMENT_STACK_EXIT, SEGMENT_DECODER_ENTRY, SEGMENT_BLOCK, SEGMENT_BLOCK,
+        SEGMENT_EXIT};
     struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     assert_int_equal(r.segments.n, sizeof expected / sizeof *expected);
     for (int i = 0; i < r.segments.n; i++)
@@ -349,8 +362,9 @@ static void segments_come_in_forward_order(void **state)
     arena_release(&r.arena);
 }
 
-/* torchtitan's selective checkpointing keeps every second aten.mm. Llama: q, v, gate and down of q, k, v, o, gate, up,
- * down, and fused attention; GPT, whose products have biases (aten.addmm, which the list has not): attention alone. */
+/* torchtitan's selective checkpointing keeps every second aten.mm. Llama: q, v, gate and down of q,
+ * k, v, o, gate, up, down, and fused attention; GPT, whose products have biases (aten.addmm, which
+ * the list has not): attention alone. */
 static void selective_checkpointing_keeps_every_second_product(void **state)
 {
     (void)state;
@@ -358,7 +372,8 @@ static void selective_checkpointing_keeps_every_second_product(void **state)
         const struct model_shape *shape;
         const char *kept[6];
     } cases[] = {
-        {&small_llama, {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.gate_proj", "mlp.down_proj"}},
+        {&small_llama, {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.gate_proj",
+                           "mlp.down_proj"}},
         {&small_gpt, {"attn.flash"}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -373,9 +388,8 @@ static void selective_checkpointing_keeps_every_second_product(void **state)
     }
 }
 
-/* LlamaRMSNorm casts its input and saves the cast, LayerNorm and T5LayerNorm save the input. The first segment has
- * none.
- */
+/* LlamaRMSNorm casts its input and saves the cast, LayerNorm and T5LayerNorm save the input. The
+ * first segment has none. */
 static void who_drops_its_input(void **state)
 {
     (void)state;
@@ -388,7 +402,8 @@ static void who_drops_its_input(void **state)
     }
 }
 
-/* T5Attention.forward() holds queries, keys, values and scores until it returns: they outlive its last product, o. */
+/* T5Attention.forward() holds queries, keys, values and scores until it returns: they outlive its
+ * last product, o. */
 static void locals_of_t5_live_until_attention_returns(void **state)
 {
     (void)state;
@@ -411,8 +426,8 @@ static void locals_of_t5_live_until_attention_returns(void **state)
     arena_release(&r.arena);
 }
 
-/* Shares of a table's gradient are added up, each after the first by a kernel: of one that the head shares with the
- * embedding, T5's with both of its embeddings, and untied with one another. */
+/* Shares of a table's gradient are added up, each after the first by a kernel: of one that the head
+ * shares with the embedding, T5's with both of its embeddings, and untied with one another. */
 static void shares_of_a_table_are_added(void **state)
 {
     (void)state;
@@ -423,13 +438,14 @@ static void shares_of_a_table_are_added(void **state)
         const char *name;
         int sums;
     } tables[] = {{&small_gpt, "transformer.wte.weight.grad.add", 1},
-        {&untied_gpt, "transformer.wte.weight.grad.add", 0}, {&small_t5, "shared.weight.grad.add", 2},
-        {&untied_t5, "shared.weight.grad.add", 1}};
+        {&untied_gpt, "transformer.wte.weight.grad.add", 0},
+        {&small_t5, "shared.weight.grad.add", 2}, {&untied_t5, "shared.weight.grad.add", 1}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         struct run r = run(tables[i].shape, DTYPE_BF16, ATTENTION_NAIVE);
         int sums = 0;
         for (int s = 0; s < r.segments.n; s++)
-            sums += count(r.segments.at[s].program->backward, r.segments.at[s].program->n_backward, tables[i].name);
+            sums += count(r.segments.at[s].program->backward, r.segments.at[s].program->n_backward,
+                tables[i].name);
         assert_int_equal(sums, tables[i].sums);
         arena_release(&r.arena);
     }

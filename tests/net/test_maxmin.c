@@ -12,7 +12,8 @@
 
 enum { MOST = 40 };
 
-static void solve(double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity)
+static void solve(
+    double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity)
 {
     double left[MOST], load[MOST];
     maxmin_solve(rates, flows, n_flows, capacity, left, load);
@@ -23,17 +24,18 @@ static void near(double got, double want)
     assert_true(fabs(got - want) <= 1e-9 * fabs(want));
 }
 
-/* The textbook example (Bertsekas and Gallager, Data Networks, figure 6.14, in other numbers): three links of 1, 2, 1;
- * flow 0 crosses all of them, flows 1..3 one each, flow 4 shares link 0. Link 0 carries three flows: 1/3 each. Link 2
- * then leaves flow 3 1 - 1/3 = 2/3, link 1 leaves flow 2 2 - 1/3 = 5/3. */
+/* The textbook example (Bertsekas and Gallager, Data Networks, figure 6.14, in other numbers):
+ * three links of 1, 2, 1; flow 0 crosses all of them, flows 1..3 one each, flow 4 shares link 0.
+ * Link 0 carries three flows: 1/3 each. Link 2 then leaves flow 3 1 - 1/3 = 2/3, link 1 leaves flow
+ * 2 2 - 1/3 = 5/3. */
 static void three_links_in_a_row(void **state)
 {
     (void)state;
     const double capacity[] = {1, 2, 1};
-    const struct link_weight all[] = {{0, 1}, {1, 1}, {2, 1}}, first[] = {{0, 1}}, second[] = {{1, 1}},
-                             third[] = {{2, 1}};
-    const struct maxmin_flow flows[] = {
-        {HUGE_VAL, all, 3}, {HUGE_VAL, first, 1}, {HUGE_VAL, second, 1}, {HUGE_VAL, third, 1}, {HUGE_VAL, first, 1}};
+    const struct link_weight all[] = {{0, 1}, {1, 1}, {2, 1}}, first[] = {{0, 1}},
+                             second[] = {{1, 1}}, third[] = {{2, 1}};
+    const struct maxmin_flow flows[] = {{HUGE_VAL, all, 3}, {HUGE_VAL, first, 1},
+        {HUGE_VAL, second, 1}, {HUGE_VAL, third, 1}, {HUGE_VAL, first, 1}};
     double rates[5];
     solve(rates, flows, 5, capacity);
     near(rates[0], 1.0 / 3);
@@ -43,9 +45,8 @@ static void three_links_in_a_row(void **state)
     near(rates[3], 2.0 / 3);
 }
 
-/* A flow with a rate cap leaves the rest to the other: cap 2 of a link of 10 leaves 8. Weight 4 makes it 10 = 2 + 4 x,
- * x = 2.
- */
+/* A flow with a rate cap leaves the rest to the other: cap 2 of a link of 10 leaves 8. Weight 4
+ * makes it 10 = 2 + 4 x, x = 2. */
 static void bounds_and_weights(void **state)
 {
     (void)state;
@@ -85,8 +86,8 @@ static void draw_network(struct network *net, struct rng_stream *rng)
     }
 }
 
-/* The law that defines max-min fairness: no link is overfull, and every flow is at its rate cap or crosses a full link
- * on which no flow is faster (Bertsekas and Gallager: a bottleneck). */
+/* The law that defines max-min fairness: no link is overfull, and every flow is at its rate cap or
+ * crosses a full link on which no flow is faster (Bertsekas and Gallager: a bottleneck). */
 static void random_networks_obey_the_law(void **state)
 {
     (void)state;
@@ -108,7 +109,8 @@ static void random_networks_obey_the_law(void **state)
             int has_bottleneck = rates[f] >= net.flows[f].rate_cap * (1 - 1e-9);
             for (int u = 0; u < net.flows[f].n_weights; u++) {
                 int l = net.weights[f][u].link;
-                has_bottleneck |= used[l] >= net.capacity[l] * (1 - 1e-9) && rates[f] >= fastest[l] * (1 - 1e-9);
+                has_bottleneck |=
+                    used[l] >= net.capacity[l] * (1 - 1e-9) && rates[f] >= fastest[l] * (1 - 1e-9);
             }
             assert_true(has_bottleneck);
         }

@@ -79,8 +79,8 @@ static void expect_s(ps_t got, double want_s)
     assert_true(llabs((long long)(got - ps_from_s(want_s))) <= 2);
 }
 
-/* 100 B/s. A: 300 B from 0 s, B: 100 B from 1 s. A alone moves 100 B; then both get 50 B/s: B ends at 3 s; A has 100 B
- * left and ends at 4 s. */
+/* 100 B/s. A: 300 B from 0 s, B: 100 B from 1 s. A alone moves 100 B; then both get 50 B/s: B ends
+ * at 3 s; A has 100 B left and ends at 4 s. */
 static void two_flows_share_a_link(void **state)
 {
     (void)state;
@@ -91,11 +91,13 @@ static void two_flows_share_a_link(void **state)
     engine_run(&fixture.engine);
     expect_s(fixture.end[1], 3);
     expect_s(fixture.end[0], 4);
-    assert_true(fabs(net_carried(&fixture.net, fixture.use.link) - 400) < 1e-6); /* bytes are conserved */
+    assert_true(
+        fabs(net_carried(&fixture.net, fixture.use.link) - 400) < 1e-6); /* bytes are conserved */
     tear_down(&fixture);
 }
 
-/* A and B as above: at 2.5 s, in the middle of both, the link has carried 250 B; who asks changes nothing. */
+/* A and B as above: at 2.5 s, in the middle of both, the link has carried 250 B; who asks changes
+ * nothing. */
 static void bytes_count_while_they_move(void **state)
 {
     (void)state;
@@ -112,8 +114,8 @@ static void bytes_count_while_they_move(void **state)
     tear_down(&fixture);
 }
 
-/* Four equal flows at the same instant: 4 x 100 B at 25 B/s each end together at 4 s, whatever the order of their
- * start. */
+/* Four equal flows at the same instant: 4 x 100 B at 25 B/s each end together at 4 s, whatever the
+ * order of their start. */
 static void flows_of_one_instant_are_settled_together(void **state)
 {
     (void)state;
@@ -127,8 +129,8 @@ static void flows_of_one_instant_are_settled_together(void **state)
     tear_down(&fixture);
 }
 
-/* Nothing else happens when the link changes. 300 B: 100 in the first second, 50 in the next at 50 B/s, the last 150
- * from then on at 300 B/s. */
+/* Nothing else happens when the link changes. 300 B: 100 in the first second, 50 in the next at 50
+ * B/s, the last 150 from then on at 300 B/s. */
 static void a_flow_has_what_its_link_gives_at_each_moment(void **state)
 {
     (void)state;
@@ -143,8 +145,8 @@ static void a_flow_has_what_its_link_gives_at_each_moment(void **state)
     tear_down(&fixture);
 }
 
-/* A and B, 300 B each, share 100 B/s for 2 s. Then A takes its last 200 B over a link of 25 B/s, to 10 s; B has the
- * first link alone and needs 2 s for its last 200 B. */
+/* A and B, 300 B each, share 100 B/s for 2 s. Then A takes its last 200 B over a link of 25 B/s, to
+ * 10 s; B has the first link alone and needs 2 s for its last 200 B. */
 static void a_flow_on_another_way_leaves_its_share_behind(void **state)
 {
     (void)state;
@@ -164,9 +166,9 @@ static void a_flow_on_another_way_leaves_its_share_behind(void **state)
 
 enum { LINKS = 12, FLOWS = 60, STARTS = 2000 };
 
-/* Flows over random links, most of them over link 0 too, come and go, some at one instant; after each solution the
- * rates must be those that solving every active flow anew gives. Bits may differ where two components fill within 1e-12
- * of each other. */
+/* Flows over random links, most of them over link 0 too, come and go, some at one instant; after
+ * each solution the rates must be those that solving every active flow anew gives. Bits may differ
+ * where two components fill within 1e-12 of each other. */
 struct churn {
     struct engine engine;
     struct net net;
@@ -182,9 +184,11 @@ static void on_churn_start(void *self, const struct event *event)
     int id = (int)event->target;
     if (churn->net.flows.at[id].active)
         return;
-    int first = 1 + (int)(rng_uniform(&churn->rng) * (LINKS - 1)), n = 1 + (int)(rng_uniform(&churn->rng) * 3);
+    int first = 1 + (int)(rng_uniform(&churn->rng) * (LINKS - 1)),
+        n = 1 + (int)(rng_uniform(&churn->rng) * 3);
     for (int u = 0; u < n; u++)
-        churn->weights[id][u] = (struct link_weight){1 + (first + 5 * u) % (LINKS - 1), 0.5 + rng_uniform(&churn->rng)};
+        churn->weights[id][u] =
+            (struct link_weight){1 + (first + 5 * u) % (LINKS - 1), 0.5 + rng_uniform(&churn->rng)};
     if (rng_uniform(&churn->rng) < 0.6)
         churn->weights[id][n++] = (struct link_weight){0, 0.5 + rng_uniform(&churn->rng)};
     double rate_cap = rng_uniform(&churn->rng) < 0.3 ? 5 + 20 * rng_uniform(&churn->rng) : HUGE_VAL;
@@ -242,9 +246,10 @@ static void only_what_changed_is_solved_and_all_rates_hold(void **state)
     engine_release(&churn.engine);
 }
 
-/* Flows 0 and 1 share link 0 of 100 B/s, 50 each; flow 1 also crosses link 1 of 100 B/s, on which flow 2 starts and
- * finds 50, which is its share there: nobody else is solved anew. Where link 1 has 99 B/s it finds 49, and its share
- * is 49.5, which flow 1 comes down to; flow 0 rises to 50.5. */
+/* Flows 0 and 1 share link 0 of 100 B/s, 50 each; flow 1 also crosses link 1 of 100 B/s, on which
+ * flow 2 starts and finds 50, which is its share there: nobody else is solved anew. Where link 1
+ * has 99 B/s it finds 49, and its share is 49.5, which flow 1 comes down to; flow 0 rises to 50.5.
+ */
 static void who_finds_its_share_leaves_the_others_alone(void **state)
 {
     (void)state;

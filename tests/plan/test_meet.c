@@ -1,4 +1,5 @@
-/* Plans of several programs: what plan_check() says where they do not meet, and how they are printed. */
+/* Plans of several programs: what plan_check() says where they do not meet, and how they are
+ * printed. */
 #include "plan/plan.h"
 
 #include <stdarg.h>
@@ -31,7 +32,8 @@ static void begin(struct fixture *f, int stages)
 
 static int kernel(struct fixture *f, const char *name)
 {
-    return plan_kernel(&f->builder, STREAM_COMPUTE, name, kernel_stream(KERNEL_COPY, 1e6, 1e6, 0), 0);
+    return plan_kernel(
+        &f->builder, STREAM_COMPUTE, name, kernel_stream(KERNEL_COPY, 1e6, 1e6, 0), 0);
 }
 
 static int sends(struct fixture *f, const char *name, struct plan_channel channel, double bytes)
@@ -39,7 +41,8 @@ static int sends(struct fixture *f, const char *name, struct plan_channel channe
     return plan_send(&f->builder, STREAM_COMM, name, channel, bytes, 0);
 }
 
-static int receives(struct fixture *f, int queue, const char *name, struct plan_channel channel, double bytes)
+static int receives(
+    struct fixture *f, int queue, const char *name, struct plan_channel channel, double bytes)
 {
     return plan_recv(&f->builder, queue, name, channel, bytes, 0);
 }
@@ -88,8 +91,8 @@ static void a_send_without_receive_is_named(void **state)
     receives(&f, f.recv_queue, "a", NEXT, 100);
     refused(&f, "op 2 (b) of program 0 is send number 2 there, and program 1 has no counterpart");
 
-    begin(&f, 2); /* stage 1 waits for what stage 0 sends the other way around: with two stages both are its neighbour,
-                     but these are two channels */
+    begin(&f, 2); /* stage 1 waits for what stage 0 sends the other way around: with two stages both
+                     are its neighbour, but these are two channels */
     sends(&f, "a", PREVIOUS, 100);
     plan_next_program(&f.builder);
     receives(&f, f.recv_queue, "a", NEXT, 100);
@@ -114,7 +117,8 @@ static void what_only_a_later_program_has_is_named(void **state)
     plan_next_program(&f.builder);
     plan_collective(&f.builder, STREAM_COMM, "a", COLL_ALL_REDUCE, 4, world, 0);
     plan_collective(&f.builder, STREAM_COMM, "b", COLL_ALL_REDUCE, 4, world, 0);
-    refused(&f, "op 1 (b) of program 1 is all_reduce number 2 there, and program 0 has no counterpart");
+    refused(
+        &f, "op 1 (b) of program 1 is all_reduce number 2 there, and program 0 has no counterpart");
 }
 
 static void a_crossed_order_is_named(void **state)
@@ -127,7 +131,8 @@ static void a_crossed_order_is_named(void **state)
     plan_next_program(&f.builder);
     receives(&f, f.recv_queue, "b", NEXT, 200);
     receives(&f, f.recv_queue, "a", NEXT, 100);
-    refused(&f, "op 0 (a) of program 0, send of 100 bytes, meets op 0 (b) of program 1, recv of 200");
+    refused(
+        &f, "op 0 (a) of program 0, send of 100 bytes, meets op 0 (b) of program 1, recv of 200");
 }
 
 /* Two channels, each in its order. */
@@ -136,7 +141,8 @@ static void messages_of_two_tags_may_cross(void **state)
     (void)state;
     struct fixture f;
     begin(&f, 2);
-    int queue = plan_queue(&f.builder, "send", QUEUE_COMM), again = plan_queue(&f.builder, "recv again", QUEUE_COMM);
+    int queue = plan_queue(&f.builder, "send", QUEUE_COMM),
+        again = plan_queue(&f.builder, "recv again", QUEUE_COMM);
     struct plan_channel tagged = NEXT;
     tagged.tag = 1;
     sends(&f, "a", NEXT, 100);
@@ -148,7 +154,8 @@ static void messages_of_two_tags_may_cross(void **state)
     holds(&f);
 }
 
-/* Both first receive, then send, each on one queue: neither receive can end. On two queues they can. */
+/* Both first receive, then send, each on one queue: neither receive can end. On two queues they
+ * can. */
 static void a_cycle_of_messages_is_a_deadlock(void **state)
 {
     (void)state;
@@ -164,12 +171,13 @@ static void a_cycle_of_messages_is_a_deadlock(void **state)
         if (queues == 2)
             holds(&f);
         else
-            refused(&f,
-                "deadlock: these wait for each other: op 0 (gradient) of program 0, op 0 (activation) of program 1");
+            refused(&f, "deadlock: these wait for each other: op 0 (gradient) of program 0, op 0 "
+                        "(activation) of program 1");
     }
 }
 
-/* The host of stage 0 waits for a gradient before it issues the send without which stage 1 has none to give. */
+/* The host of stage 0 waits for a gradient before it issues the send without which stage 1 has none
+ * to give. */
 static void the_host_is_part_of_a_cycle(void **state)
 {
     (void)state;
@@ -181,12 +189,13 @@ static void the_host_is_part_of_a_cycle(void **state)
             plan_host_wait(&f.builder, "item", gradient, 0);
         sends(&f, "activation", NEXT, 100);
         plan_next_program(&f.builder);
-        plan_stream_wait(&f.builder, STREAM_COMPUTE, receives(&f, f.recv_queue, "activation", NEXT, 100));
+        plan_stream_wait(
+            &f.builder, STREAM_COMPUTE, receives(&f, f.recv_queue, "activation", NEXT, 100));
         plan_stream_wait(&f.builder, STREAM_COMM, kernel(&f, "kernel"));
         sends(&f, "gradient", PREVIOUS, 100);
         if (late)
-            refused(&f,
-                "deadlock: these wait for each other: op 0 (gradient) of program 0, op 0 (activation) of program 1");
+            refused(&f, "deadlock: these wait for each other: op 0 (gradient) of program 0, op 0 "
+                        "(activation) of program 1");
         else
             holds(&f);
     }
@@ -207,16 +216,17 @@ static void collectives_of_some_programs_meet(void **state)
             kernel(&f, "kernel");
             plan_collective(&f.builder, STREAM_COMM, "data", COLL_ALL_REDUCE, 100 + p, stage, 0);
             if (p == 0 || p == 3 || (p == 1 && kind == 1))
-                plan_collective(
-                    &f.builder, STREAM_REPLICATE, "embedding", COLL_ALL_REDUCE, kind == 2 && p ? 8 : 4, ends, 0);
+                plan_collective(&f.builder, STREAM_REPLICATE, "embedding", COLL_ALL_REDUCE,
+                    kind == 2 && p ? 8 : 4, ends, 0);
         }
         if (kind == 0)
             holds(&f);
         else if (kind == 1)
-            refused(
-                &f, "op 2 (embedding) of program 1 is a collective of the group embedding, which has no rank of it");
+            refused(&f, "op 2 (embedding) of program 1 is a collective of the group embedding, "
+                        "which has no rank of it");
         else
-            refused(&f, "op 2 (embedding) of program 0, all_reduce of 4 bytes, meets op 2 (embedding) of program 3, "
+            refused(&f, "op 2 (embedding) of program 0, all_reduce of 4 bytes, meets op 2 "
+                        "(embedding) of program 3, "
                         "all_reduce of 8");
     }
 }
@@ -232,14 +242,17 @@ static void two_orders_of_collectives_are_a_deadlock(void **state)
     for (int p = 0; p < 2; p++) {
         if (p > 0)
             plan_next_program(&f.builder);
-        plan_collective(&f.builder, STREAM_COMM, "first", COLL_BROADCAST, 4, p == 0 ? pair : world, 0);
-        plan_collective(&f.builder, STREAM_COMM, "second", COLL_BROADCAST, 4, p == 0 ? world : pair, 0);
+        plan_collective(
+            &f.builder, STREAM_COMM, "first", COLL_BROADCAST, 4, p == 0 ? pair : world, 0);
+        plan_collective(
+            &f.builder, STREAM_COMM, "second", COLL_BROADCAST, 4, p == 0 ? world : pair, 0);
     }
-    refused(&f, "deadlock: these wait for each other: op 0 (first) of program 0, op 0 (first) of program 1");
+    refused(&f, "deadlock: these wait for each other: op 0 (first) of program 0, op 0 (first) of "
+                "program 1");
 }
 
-/* A ring in which every rank runs the same program: all of them first send, on the queue on which they would receive.
- */
+/* A ring in which every rank runs the same program: all of them first send, on the queue on which
+ * they would receive. */
 static void a_ring_of_one_program_needs_two_queues(void **state)
 {
     (void)state;
@@ -252,7 +265,8 @@ static void a_ring_of_one_program_needs_two_queues(void **state)
         plan_begin_programs(&f.builder, &f.plan, &mesh, AXIS_PP);
         f.recv_queue = plan_queue(&f.builder, "recv", QUEUE_COMM);
         sends(&f, "kv", (struct plan_channel){AXIS_CP, 1, 0}, 100);
-        receives(&f, queues == 1 ? STREAM_COMM : f.recv_queue, "kv", (struct plan_channel){AXIS_CP, 1, 0}, 100);
+        receives(&f, queues == 1 ? STREAM_COMM : f.recv_queue, "kv",
+            (struct plan_channel){AXIS_CP, 1, 0}, 100);
         if (queues == 2)
             holds(&f);
         else
@@ -273,7 +287,8 @@ static void one_channel_is_on_one_queue(void **state)
     refused(&f, "a channel on pp has sends on two streams: a on 'comm', b on 'recv'");
 }
 
-/* Lines of device ops: a send stands beside its receive, and what comes before it on lines above. */
+/* Lines of device ops: a send stands beside its receive, and what comes before it on lines above.
+ */
 static void programs_are_printed_side_by_side(void **state)
 {
     (void)state;
@@ -282,7 +297,8 @@ static void programs_are_printed_side_by_side(void **state)
     plan_stream_wait(&f.builder, STREAM_COMM, kernel(&f, "forward.0"));
     sends(&f, "activation", NEXT, 100);
     plan_next_program(&f.builder);
-    plan_stream_wait(&f.builder, STREAM_COMPUTE, receives(&f, f.recv_queue, "activation", NEXT, 100));
+    plan_stream_wait(
+        &f.builder, STREAM_COMPUTE, receives(&f, f.recv_queue, "activation", NEXT, 100));
     kernel(&f, "forward.1");
     plan_end(&f.builder);
     struct hw hw = {0};
@@ -308,8 +324,9 @@ static void programs_are_printed_side_by_side(void **state)
     plan_release(&f.plan);
 }
 
-/* 24 ranks, two stages of 12, of which every third pair begins anew: a, a, b, b, c, c, a ... Programs of a stage come
- * one after the other, and messages go from each to the one in its place in the next stage. */
+/* 24 ranks, two stages of 12, of which every third pair begins anew: a, a, b, b, c, c, a ...
+ * Programs of a stage come one after the other, and messages go from each to the one in its place
+ * in the next stage. */
 static void programs_by_two_axes(void **state)
 {
     (void)state;
@@ -317,8 +334,10 @@ static void programs_by_two_axes(void **state)
     struct fixture f = {0};
     struct mesh mesh;
     const char *bad;
-    const int size[AXIS_COUNT] = {
-        [AXIS_TP] = WIDTH, [AXIS_CP] = PLACES, [AXIS_DP_SHARD] = STAGE / WIDTH / PLACES, [AXIS_PP] = 2};
+    const int size[AXIS_COUNT] = {[AXIS_TP] = WIDTH,
+        [AXIS_CP] = PLACES,
+        [AXIS_DP_SHARD] = STAGE / WIDTH / PLACES,
+        [AXIS_PP] = 2};
     assert_true(mesh_build(&mesh, size, "tp-cp-dp_shard-pp", &bad));
     plan_begin_programs_by_two(&f.builder, &f.plan, &mesh, AXIS_PP, AXIS_CP);
     f.recv_queue = plan_queue(&f.builder, "recv", QUEUE_COMM);

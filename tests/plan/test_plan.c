@@ -34,19 +34,22 @@ static void end(struct fixture *fixture)
     plan_release(&fixture->plan);
 }
 
-/* An event on the compute stream behind a wait: what waits for it waits for both. A stream need not wait for itself. */
+/* An event on the compute stream behind a wait: what waits for it waits for both. A stream need not
+ * wait for itself. */
 static void a_stream_waits_for_another_with_its_waits(void **state)
 {
     (void)state;
     struct fixture f;
     begin(&f);
-    int a = kernel(&f, STREAM_COMPUTE, "a"), b = kernel(&f, STREAM_UNSHARD, "b"), c = kernel(&f, STREAM_POST, "c");
+    int a = kernel(&f, STREAM_COMPUTE, "a"), b = kernel(&f, STREAM_UNSHARD, "b"),
+        c = kernel(&f, STREAM_POST, "c");
     plan_stream_wait(&f.builder, STREAM_COMPUTE, b);
     plan_stream_wait(&f.builder, STREAM_COMPUTE, c);
     plan_stream_wait(&f.builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + 0);
     plan_stream_wait_stream(&f.builder, STREAM_POST, STREAM_COMPUTE);
     plan_stream_wait_stream(&f.builder, STREAM_UNSHARD, STREAM_LOADER); /* nothing there */
-    int d = kernel(&f, STREAM_POST, "d"), e = kernel(&f, STREAM_UNSHARD, "e"), g = kernel(&f, STREAM_COMPUTE, "g");
+    int d = kernel(&f, STREAM_POST, "d"), e = kernel(&f, STREAM_UNSHARD, "e"),
+        g = kernel(&f, STREAM_COMPUTE, "g");
     plan_end(&f.builder);
     const struct plan_op *ops = f.plan.programs[0].ops.at;
     const plan_wait *waits = f.plan.programs[0].waits.at;
@@ -71,8 +74,10 @@ static void ops_take_their_places_and_waits(void **state)
     int c = kernel(&f, STREAM_COMPUTE, "c");
     int d = kernel(&f, STREAM_COMPUTE, "d");
     plan_host(&f.builder, "host", 0);
-    plan_free(&f.builder, plan_alloc(&f.builder, STREAM_COMPUTE, "buffer", 1, HBM_ACTIVATIONS), PLAN_NO_OP);
-    assert_int_equal(plan_last_op(&f.builder, STREAM_COMPUTE), d); /* what runs on no stream does not count */
+    plan_free(&f.builder, plan_alloc(&f.builder, STREAM_COMPUTE, "buffer", 1, HBM_ACTIVATIONS),
+        PLAN_NO_OP);
+    assert_int_equal(
+        plan_last_op(&f.builder, STREAM_COMPUTE), d); /* what runs on no stream does not count */
     assert_int_equal(plan_last_op(&f.builder, STREAM_UNSHARD), b);
     assert_int_equal(plan_last_op(&f.builder, STREAM_COMM), PLAN_NO_OP);
     plan_end(&f.builder);
@@ -97,7 +102,8 @@ static void groups_are_shared_and_a_lone_rank_communicates_with_nobody(void **st
     assert_int_equal(plan_group(&f.builder, "shard", 8, 1), world);
     int alone = plan_group(&f.builder, "alone", 1, 1);
     assert_int_not_equal(alone, world);
-    assert_int_equal(plan_collective(&f.builder, STREAM_COMM, "x", COLL_ALL_GATHER, 1, alone, 0), PLAN_NO_OP);
+    assert_int_equal(
+        plan_collective(&f.builder, STREAM_COMM, "x", COLL_ALL_GATHER, 1, alone, 0), PLAN_NO_OP);
     assert_true(plan_collective(&f.builder, STREAM_COMM, "x", COLL_ALL_GATHER, 1, world, 0) >= 0);
     plan_end(&f.builder);
     end(&f);
@@ -113,8 +119,10 @@ static void the_same_kernel_twice_stands_once(void **state)
     other.read_bytes++;
     int third = plan_kernel(&f.builder, STREAM_COMPUTE, "c", other, 0);
     plan_end(&f.builder);
-    assert_int_equal(f.plan.programs[0].ops.at[again].index, f.plan.programs[0].ops.at[first].index);
-    assert_int_not_equal(f.plan.programs[0].ops.at[third].index, f.plan.programs[0].ops.at[first].index);
+    assert_int_equal(
+        f.plan.programs[0].ops.at[again].index, f.plan.programs[0].ops.at[first].index);
+    assert_int_not_equal(
+        f.plan.programs[0].ops.at[third].index, f.plan.programs[0].ops.at[first].index);
     assert_int_equal(f.plan.kernels.n, 2);
     end(&f);
 }
@@ -169,10 +177,12 @@ static void check_refuses_broken_plans(void **state)
     int world = plan_group(&f.builder, "world", 8, 1);
     plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 1, world, 0);
     plan_collective(&f.builder, STREAM_REPLICATE, "exchange", COLL_ALL_TO_ALL, 1, world, 0);
-    refuses(&f, "group world has collectives on two streams: gather on 'comm', exchange on 'replicate'");
+    refuses(&f,
+        "group world has collectives on two streams: gather on 'comm', exchange on 'replicate'");
 }
 
-/* No builder makes these: numbers one past the end, and one below 0, of all that an op points at. */
+/* No builder makes these: numbers one past the end, and one below 0, of all that an op points at.
+ */
 static void check_refuses_what_points_nowhere(void **state)
 {
     (void)state;
@@ -184,7 +194,8 @@ static void check_refuses_what_points_nowhere(void **state)
         plan_stream_wait(&f.builder, STREAM_COMM, 0);
         int world = plan_group(&f.builder, "world", 8, 1);
         plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 1, world, 0);
-        plan_free(&f.builder, plan_alloc(&f.builder, STREAM_COMPUTE, "b", 1, HBM_ACTIVATIONS), PLAN_NO_OP);
+        plan_free(&f.builder, plan_alloc(&f.builder, STREAM_COMPUTE, "b", 1, HBM_ACTIVATIONS),
+            PLAN_NO_OP);
         plan_end(&f.builder);
         assert_true(plan_check(&f.plan, why, sizeof why));
         struct plan_op *ops = f.plan.programs[0].ops.at; /* kernel, gather, alloc, free */
@@ -241,7 +252,8 @@ static void the_digest_tells_plans_apart(void **state)
     for (int i = 0; i < 2; i++) {
         struct fixture f;
         begin(&f);
-        plan_kernel(&f.builder, STREAM_COMPUTE, "k", kernel_stream(KERNEL_COPY, 1e6 + i, 0, 0), 1e-6);
+        plan_kernel(
+            &f.builder, STREAM_COMPUTE, "k", kernel_stream(KERNEL_COPY, 1e6 + i, 0, 0), 1e-6);
         plan_end(&f.builder);
         digests[i] = plan_digest(&f.plan);
         end(&f);
@@ -249,7 +261,8 @@ static void the_digest_tells_plans_apart(void **state)
     assert_true(digests[0] != digests[1]);
 }
 
-/* By the axes over which ranks meet; of several the first of data, pipeline, expert, tensor, context. */
+/* By the axes over which ranks meet; of several the first of data, pipeline, expert, tensor,
+ * context. */
 static void parallelism_by_axes(void **state)
 {
     (void)state;
@@ -265,7 +278,8 @@ static void parallelism_by_axes(void **state)
     assert_int_equal(plan_parallelism_of(0), PARALLEL_DATA);
 }
 
-/* Ops 1 and 2 lie in the cell that begins with op 1, those from 3 on in the next, op 0 before all. */
+/* Ops 1 and 2 lie in the cell that begins with op 1, those from 3 on in the next, op 0 before all.
+ */
 static void cells_hold_the_ops_behind_them(void **state)
 {
     (void)state;
@@ -306,7 +320,8 @@ static void what_is_kept_from_here_on(void **state)
     end(&f);
 }
 
-/* FLOP of a model are with what causal masks hide or without; those of hardware without what kernels skip or with. */
+/* FLOP of a model are with what causal masks hide or without; those of hardware without what
+ * kernels skip or with. */
 static void flop_by_how_attention_is_counted(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Two passes in turns: the order in which their ops are launched, what they wait for then, and whose they are. */
+/* Two passes in turns: the order in which their ops are launched, what they wait for then, and
+ * whose they are. */
 #include "plan/plan.h"
 
 #include <stdarg.h>
@@ -17,7 +18,8 @@ struct fixture {
 
 static int kernel(struct fixture *f, const char *name)
 {
-    return plan_kernel(&f->builder, STREAM_COMPUTE, name, kernel_stream(KERNEL_ELEMENTWISE, 1e6, 1e6, 0), 0);
+    return plan_kernel(
+        &f->builder, STREAM_COMPUTE, name, kernel_stream(KERNEL_ELEMENTWISE, 1e6, 1e6, 0), 0);
 }
 
 /* Of what is computed so far; the next kernel needs it. */
@@ -39,7 +41,8 @@ static void begin(struct fixture *f)
     f->queue = plan_queue(&f->builder, "ep", QUEUE_COMM);
 }
 
-/* A block forward: attention, the host waits for counts, tokens go to their experts and come back. */
+/* A block forward: attention, the host waits for counts, tokens go to their experts and come back.
+ */
 static void block_forward(struct fixture *f)
 {
     int a = kernel(f, "F.attention");
@@ -74,8 +77,9 @@ static int find(const struct fixture *f, const char *name)
 static void blocks_take_turns(void **state)
 {
     (void)state;
-    static const char *const wanted[] = {"before", "B.loss", "B.combine", "F.attention", "B.experts", "F.counts",
-        "F.dispatch", "B.dispatch", "F.experts", "B.attention", "F.combine", "F.head", "behind"};
+    static const char *const wanted[] = {"before", "B.loss", "B.combine", "F.attention",
+        "B.experts", "F.counts", "F.dispatch", "B.dispatch", "F.experts", "B.attention",
+        "F.combine", "F.head", "behind"};
     struct fixture f;
     struct plan_pair pair;
     begin(&f);
@@ -111,8 +115,10 @@ static void blocks_take_turns(void **state)
             assert_true(program->waits.at[op->first_wait + w] < i);
     }
     const struct plan_op *loss = &program->ops.at[find(&f, "B.loss")];
-    assert_int_equal(program->waits.at[loss->first_wait], before); /* nothing of the first pass comes before it now */
-    assert_int_equal(program->waits.at[program->ops.at[behind].first_wait], PLAN_PREVIOUS_STEP + find(&f, "F.head"));
+    assert_int_equal(program->waits.at[loss->first_wait],
+        before); /* nothing of the first pass comes before it now */
+    assert_int_equal(program->waits.at[program->ops.at[behind].first_wait],
+        PLAN_PREVIOUS_STEP + find(&f, "F.head"));
     plan_release(&f.plan);
 }
 

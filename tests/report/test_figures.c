@@ -1,5 +1,6 @@
-/* Every figure of plots/ draws at 1, 10 and 1,000 points, or says in a sentence how to choose fewer; gnuplot has
- * nothing to complain of. FLOPCAST_TEST_PICTURES=folder keeps the pictures, to look at them. */
+/* Every figure of plots/ draws at 1, 10 and 1,000 points, or says in a sentence how to choose
+ * fewer; gnuplot has nothing to complain of. FLOPCAST_TEST_PICTURES=folder keeps the pictures, to
+ * look at them. */
 #include "report/report.h"
 
 #include "../store/check.h"
@@ -15,9 +16,10 @@
 #include <dirent.h>
 #include <math.h>
 
-#define PUT(part, ...)                                                                                                 \
-    store_fit_put(fit, part, (const struct record_cell[]){__VA_ARGS__},                                                \
-        (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)), diag)
+#define PUT(part, ...)                                                                             \
+    store_fit_put(fit, part, (const struct record_cell[]){__VA_ARGS__},                            \
+        (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)),     \
+        diag)
 
 /* n tables of nccl-tests, fitted and left out in turn, of six sizes each. */
 static void put_fit(struct store *store, int n, struct diag *diag)
@@ -26,9 +28,10 @@ static void put_fit(struct store *store, int n, struct diag *diag)
     store_fit_begin(&fit, store, "nccl", "measured", diag);
     for (int place = 0; place < n; place++) {
         PUT("table", cell_int("place", place), cell_text("use", place % 2 ? "left_out" : "fit"),
-            cell_text("family", "f"), cell_text("source", "s"), cell_text("gpu", "g"), cell_text("topology", "t"),
-            cell_text("collective", "all_reduce"), cell_int("nodes", 2), cell_int("ranks", 16), cell_text("note", ""),
-            cell_real("large_error", true, 0.1), cell_real("small_error", true, 0.2));
+            cell_text("family", "f"), cell_text("source", "s"), cell_text("gpu", "g"),
+            cell_text("topology", "t"), cell_text("collective", "all_reduce"), cell_int("nodes", 2),
+            cell_int("ranks", 16), cell_text("note", ""), cell_real("large_error", true, 0.1),
+            cell_real("small_error", true, 0.2));
         for (int i = 0; i < 6; i++)
             PUT("point", cell_int("place", place), cell_int("bytes", 1 << (10 + 2 * i)),
                 cell_real("measured_s", true, 1e-5 * (1 + i)),
@@ -44,14 +47,15 @@ static void put_check(struct store *store, int n, struct diag *diag)
 {
     struct store_fit *fit = NULL;
     store_fit_begin(&fit, store, "nccl_check", "a log.txt", diag);
-    PUT("table", cell_text("topology", "t"), cell_text("gpu", "g"), cell_text("collective", "all_reduce"),
-        cell_int("nodes", 2), cell_int("ranks", 16), cell_real("large_error", true, 0.1),
-        cell_real("small_error", false, 0));
+    PUT("table", cell_text("topology", "t"), cell_text("gpu", "g"),
+        cell_text("collective", "all_reduce"), cell_int("nodes", 2), cell_int("ranks", 16),
+        cell_real("large_error", true, 0.1), cell_real("small_error", false, 0));
     for (int i = 0; i < n; i++)
-        PUT("point", cell_int("bytes", (int64_t)1024 * (1 + 7 * i * i)), cell_real("measured_s", true, 1e-5 * (1 + i)),
+        PUT("point", cell_int("bytes", (int64_t)1024 * (1 + 7 * i * i)),
+            cell_real("measured_s", true, 1e-5 * (1 + i)),
             cell_real("predicted_s", true, (1.1 + 0.1 * (i % 3)) * 1e-5 * (1 + i)),
-            cell_real("bus_bytes", true, 2048.0 * (1 + 7 * i * i)), cell_text("algorithm", 2 * i < n ? "Tree" : "Ring"),
-            cell_text("protocol", "LL"));
+            cell_real("bus_bytes", true, 2048.0 * (1 + 7 * i * i)),
+            cell_text("algorithm", 2 * i < n ? "Tree" : "Ring"), cell_text("protocol", "LL"));
     store_fit_end(fit, STATUS_OK, diag);
 }
 
@@ -62,10 +66,12 @@ static void put_gemm_fit(struct store *store, int n, struct diag *diag)
     struct store_fit *fit = NULL;
     store_fit_begin(&fit, store, "gemm", "measured", diag);
     for (int i = 0; i < n; i++)
-        PUT("row", cell_text("gpu", i < 500 ? "g" : "h"), cell_text("dtype", i % 2 ? "fp16" : "bf16"),
-            cell_text("use", n == 1 ? "held out" : uses[i / 2 % 3]), cell_int("m", 1024), cell_int("n", 1024),
-            cell_int("k", 1024), cell_int("batch", 1 + i), cell_real("row_pieces", true, 0),
-            cell_real("measured_s", true, 1e-5 * sqrt(1 + i)), cell_real("predicted_s", true, 9e-6 * sqrt(1 + i)));
+        PUT("row", cell_text("gpu", i < 500 ? "g" : "h"),
+            cell_text("dtype", i % 2 ? "fp16" : "bf16"),
+            cell_text("use", n == 1 ? "held out" : uses[i / 2 % 3]), cell_int("m", 1024),
+            cell_int("n", 1024), cell_int("k", 1024), cell_int("batch", 1 + i),
+            cell_real("row_pieces", true, 0), cell_real("measured_s", true, 1e-5 * sqrt(1 + i)),
+            cell_real("predicted_s", true, 9e-6 * sqrt(1 + i)));
     store_fit_end(fit, STATUS_OK, diag);
 }
 
@@ -77,22 +83,26 @@ static void put_validation(struct store *store, int n, struct diag *diag)
     struct record_cell *cells = xcalloc((size_t)n * COLUMNS, sizeof *cells);
     for (int i = 0; i < n; i++) {
         const double measured = 1000 + 20 * i, error = 0.1 - 0.02 * (i % 9);
-        const struct record_cell row[COLUMNS] = {cell_text("id", "a"), cell_text("source", sources[i / 2 % 7]),
-            cell_text("model", "m"), cell_text("gpu", "g"), cell_text("strategy", "s"), cell_int("gpus", 8 << i % 6),
-            cell_int("curve", 0), cell_text("used_in_fit", i % 2 ? "x.yaml" : ""), cell_text("status", "ok"),
+        const struct record_cell row[COLUMNS] = {cell_text("id", "a"),
+            cell_text("source", sources[i / 2 % 7]), cell_text("model", "m"), cell_text("gpu", "g"),
+            cell_text("strategy", "s"), cell_int("gpus", 8 << i % 6), cell_int("curve", 0),
+            cell_text("used_in_fit", i % 2 ? "x.yaml" : ""), cell_text("status", "ok"),
             cell_text("reason", ""), cell_int("measured_oom", 0),
             cell_real("measured_tokens_per_s_per_gpu", true, measured),
-            cell_real("predicted_tokens_per_s_per_gpu", true, measured * (1 + error)), cell_real("error", true, error)};
+            cell_real("predicted_tokens_per_s_per_gpu", true, measured * (1 + error)),
+            cell_real("error", true, error)};
         memcpy(&cells[(ptrdiff_t)i * COLUMNS], row, sizeof row);
     }
     const struct record_cell head[] = {cell_text("file", "runs.csv")};
-    const struct store_study study = {"validation", "validation_row", head, cells, 1, COLUMNS, n, NULL};
+    const struct store_study study = {
+        "validation", "validation_row", head, cells, 1, COLUMNS, n, NULL};
     store_put_study(store, &study, diag);
     free(cells);
 }
 
 /* *first: of the first curve, which sets it. */
-static void put_explanation(struct store *store, const char *label, int gpus, int64_t *first, struct diag *diag)
+static void put_explanation(
+    struct store *store, const char *label, int gpus, int64_t *first, struct diag *diag)
 {
     static const double parts[CAUSE_COUNT + 1] = {2, 5, 0, 4, 0, [CAUSE_REST] = -1};
     struct record_cell cells[2 * (CAUSE_COUNT + 1)];
@@ -104,11 +114,12 @@ static void put_explanation(struct store *store, const char *label, int gpus, in
         cells[n++] = cell_real("lost_tflops_per_gpu", true, parts[i]);
     }
     const struct record_cell head[] = {cell_text("scenario", "a job"), cell_text("label", label),
-        cell_int("small_gpus", 8), cell_int("large_gpus", gpus), cell_real("small_tflops_per_gpu", true, 100),
-        cell_real("large_tflops_per_gpu", true, 90),
+        cell_int("small_gpus", 8), cell_int("large_gpus", gpus),
+        cell_real("small_tflops_per_gpu", true, 100), cell_real("large_tflops_per_gpu", true, 90),
         *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)};
     int64_t id = 0;
-    const struct store_study study = {"explanation", "explanation_part", head, cells, 7, 2, n / 2, &id};
+    const struct store_study study = {
+        "explanation", "explanation_part", head, cells, 7, 2, n / 2, &id};
     store_put_study(store, &study, diag);
     *first = *first > 0 ? *first : id;
 }
@@ -138,8 +149,8 @@ static void put_spans(struct scenario_result *result, int n)
     result->exec.n_spans = n + collectives;
 }
 
-/* A scenario of n points: sizes of the cluster, then micro-batches, then sequence lengths; every eleventh is out of
- * memory. */
+/* A scenario of n points: sizes of the cluster, then micro-batches, then sequence lengths; every
+ * eleventh is out of memory. */
 static void put_run(struct store *store, const char *scenario, int n, struct diag *diag)
 {
     struct sample sample;
@@ -147,8 +158,10 @@ static void put_run(struct store *store, const char *scenario, int n, struct dia
     struct scenario_point *points = xcalloc((size_t)n, sizeof *points);
     struct scenario_result *results = xcalloc((size_t)n, sizeof *results);
     struct scenario_sample samples[] = {{true, {100, 2, 10}}, {true, {110, 1.8, 11}}};
-    struct exec_memory_sample timeline[2] = {{.reserved_bytes = 0x1p33}, {.time_s = 1, .reserved_bytes = 0x1p34}};
-    timeline[1].category_bytes[HBM_PARAMETERS] = timeline[0].category_bytes[HBM_PARAMETERS] = 0x1p32;
+    struct exec_memory_sample timeline[2] = {
+        {.reserved_bytes = 0x1p33}, {.time_s = 1, .reserved_bytes = 0x1p34}};
+    timeline[1].category_bytes[HBM_PARAMETERS] = timeline[0].category_bytes[HBM_PARAMETERS] =
+        0x1p32;
     timeline[1].category_bytes[HBM_ACTIVATIONS] = 0x1p33;
     for (int i = 0; i < n; i++) {
         int of = i % 11 == 10 ? SAMPLE_OOM : i % 4 % SAMPLE_OOM;
@@ -173,7 +186,8 @@ static void put_run(struct store *store, const char *scenario, int n, struct dia
     struct arena *arenas = xcalloc((size_t)n, sizeof *arenas);
     bool *known = xcalloc((size_t)n, sizeof *known);
     const struct scenario_uncertainty uncertainty = {0};
-    const struct store_run_options options = {.set = &set, .again = true, .uncertainty = &uncertainty, .samples = 2};
+    const struct store_run_options options = {
+        .set = &set, .again = true, .uncertainty = &uncertainty, .samples = 2};
     store_run_begin(&run, store, &options, unused, arenas, known, diag);
     for (int i = 0; i < n && diag->worst == STATUS_OK; i++)
         store_run_point(run, i, &results[i], diag);
@@ -212,16 +226,20 @@ static void put_studies(struct store *store, int n, struct diag *diag)
         for (int k = 0; k < SHARES; k++)
             *row++ = cell_real(shares[k], true, 0.02);
         *row = cell_real("step_tflops_per_gpu", true, 400);
-        const struct record_cell part[PARTS] = {cell_text("parameter", "gpu.x"), cell_text("kind", "fitted"),
-            cell_real("spread", true, 0.1), cell_real("low_tflops_per_gpu", true, 99 - 10.0 / (1 + i)),
+        const struct record_cell part[PARTS] = {cell_text("parameter", "gpu.x"),
+            cell_text("kind", "fitted"), cell_real("spread", true, 0.1),
+            cell_real("low_tflops_per_gpu", true, 99 - 10.0 / (1 + i)),
             cell_real("high_tflops_per_gpu", true, 101 + 10.0 / (1 + i)), cell_text("source", "s")};
         memcpy(&parts[i * PARTS], part, sizeof part);
     }
-    const struct record_cell goodput[] = {cell_text("scenario", "t5_scaling"), cell_int("histories", 20)};
-    const struct record_cell sensitivity[] = {cell_text("scenario", "t5_scaling"), cell_text("label", "a point"),
-        cell_real("tflops_per_gpu", true, 100), cell_real("independent", true, 0.1), cell_real("correlated", true, 0.1),
+    const struct record_cell goodput[] = {
+        cell_text("scenario", "t5_scaling"), cell_int("histories", 20)};
+    const struct record_cell sensitivity[] = {cell_text("scenario", "t5_scaling"),
+        cell_text("label", "a point"), cell_real("tflops_per_gpu", true, 100),
+        cell_real("independent", true, 0.1), cell_real("correlated", true, 0.1),
         cell_int("idle", 3)};
-    const struct store_study studies[] = {{"goodput", "goodput_point", goodput, months, 2, MONTHS, n, NULL},
+    const struct store_study studies[] = {
+        {"goodput", "goodput_point", goodput, months, 2, MONTHS, n, NULL},
         {"sensitivity", "sensitivity_part", sensitivity, parts, 6, PARTS, n, NULL}};
     for (int i = 0; i < 2; i++)
         store_put_study(store, &studies[i], diag);
@@ -232,9 +250,9 @@ static void put_studies(struct store *store, int n, struct diag *diag)
 /* A traced step on n numbers of GPUs. */
 static void put_scaled(struct store *store, int n, struct diag *diag)
 {
-    static const char *const times[] = {"step_time_s", "step_time_sd_s", "step_time_low_s", "step_time_high_s",
-        "traced_step_time_s", "compute_s", "contention_s", "exposed_comm_s", "rank_wait_s", "comm_s", "bubble_s",
-        "host_bound_s", "other_idle_s"};
+    static const char *const times[] = {"step_time_s", "step_time_sd_s", "step_time_low_s",
+        "step_time_high_s", "traced_step_time_s", "compute_s", "contention_s", "exposed_comm_s",
+        "rank_wait_s", "comm_s", "bubble_s", "host_bound_s", "other_idle_s"};
     enum { TIMES = sizeof times / sizeof *times, COLUMNS = TIMES + 2 };
     struct record_cell *cells = xcalloc((size_t)n * COLUMNS, sizeof *cells);
     for (int i = 0; i < n; i++) {
@@ -244,9 +262,10 @@ static void put_scaled(struct store *store, int n, struct diag *diag)
         for (int t = 0; t < TIMES; t++)
             *row++ = cell_real(times[t], true, 1.0 / (1 + t));
     }
-    const struct record_cell head[] = {
-        cell_text("scenario", "rank0.json"), cell_text("cluster", "a cluster"), cell_int("samples", 20)};
-    const struct store_study study = {"trace_scale", "trace_scale_point", head, cells, 3, COLUMNS, n, NULL};
+    const struct record_cell head[] = {cell_text("scenario", "rank0.json"),
+        cell_text("cluster", "a cluster"), cell_int("samples", 20)};
+    const struct store_study study = {
+        "trace_scale", "trace_scale_point", head, cells, 3, COLUMNS, n, NULL};
     store_put_study(store, &study, diag);
     free(cells);
 }
@@ -254,7 +273,8 @@ static void put_scaled(struct store *store, int n, struct diag *diag)
 /* A database with n of everything that figures show. */
 static void put_all(const char *path, int n)
 {
-    static const char *const scenarios[] = {"t5_scaling", "t5_model_scale"}; /* what the figures ask for by name */
+    static const char *const scenarios[] = {
+        "t5_scaling", "t5_model_scale"}; /* what the figures ask for by name */
     struct diag diag = DIAG_INIT;
     struct store *store = must_open(path, STORE_WRITE);
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
@@ -294,7 +314,8 @@ static void every_figure_draws(int n)
     assert_true(count >= 13);
     for (int i = 0; i < count; i++) {
         char figure[256], *out = NULL;
-        snprintf(figure, sizeof figure, "%.*s", (int)strcspn(entries[i]->d_name, "."), entries[i]->d_name);
+        snprintf(figure, sizeof figure, "%.*s", (int)strcspn(entries[i]->d_name, "."),
+            entries[i]->d_name);
         assert_true(asprintf(&out, "%s/%s-%d.png", kept ? kept : ".", figure, n) > 0);
         struct diag diag = DIAG_INIT;
         struct report_plot plot = {.folder = folder, .figure = figure, .db = db, .out = out};
@@ -339,7 +360,7 @@ static void a_thousand_points(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_point), cmocka_unit_test(ten_points), cmocka_unit_test(a_thousand_points)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_point), cmocka_unit_test(ten_points),
+        cmocka_unit_test(a_thousand_points)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -11,10 +11,12 @@
 static char *table(const char *name, const char *address)
 {
     struct html_rows rows = {.address = 1};
-    html_take(
-        &rows, 2, (struct store_value[]){{.kind = STORE_TEXT, .text = "run"}, {.kind = STORE_TEXT, .text = "address"}});
-    html_take(
-        &rows, 2, (struct store_value[]){{.kind = STORE_TEXT, .text = name}, {.kind = STORE_TEXT, .text = address}});
+    html_take(&rows, 2,
+        (struct store_value[]){
+            {.kind = STORE_TEXT, .text = "run"}, {.kind = STORE_TEXT, .text = "address"}});
+    html_take(&rows, 2,
+        (struct store_value[]){
+            {.kind = STORE_TEXT, .text = name}, {.kind = STORE_TEXT, .text = address}});
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
@@ -29,7 +31,8 @@ static void test_links(void **state)
 {
     (void)state;
     char *text = table("<b>", "https://a.org/?x=1&y=(1) \"><script>");
-    assert_non_null(strstr(text, "<td><a rel=\"noreferrer\" href=\"https://a.org/?x=1&amp;y=(1)\">&lt;b&gt;</a></td>"));
+    assert_non_null(strstr(text,
+        "<td><a rel=\"noreferrer\" href=\"https://a.org/?x=1&amp;y=(1)\">&lt;b&gt;</a></td>"));
     assert_null(strstr(text, "<script>")); /* a remark behind an address is not part of it */
     assert_null(strstr(text, "address"));  /* the column itself is not shown */
     free(text);

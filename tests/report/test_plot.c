@@ -68,7 +68,8 @@ static void draws_png_and_svg(void **state)
     assert_string_equal(diag.text, "");
     char *picture = read_text("a.png", &n);
     /* a PNG begins with this signature and ends with the chunk IEND and its checksum */
-    assert_true(n > 1000 && memcmp(picture, "\x89PNG\r\n\x1a\n", 8) == 0 && memcmp(picture + n - 8, "IEND", 4) == 0);
+    assert_true(n > 1000 && memcmp(picture, "\x89PNG\r\n\x1a\n", 8) == 0 &&
+                memcmp(picture + n - 8, "IEND", 4) == 0);
     free(picture);
     assert_int_equal(plot("a.svg", false, &diag), STATUS_OK);
     picture = read_text("a.svg", &n);
@@ -85,7 +86,8 @@ static void kept_script_holds_the_data_and_draws_alone(void **state)
     write_figure(points_sql, points_gp);
     assert_int_equal(plot("it's.svg", true, &diag), STATUS_OK);
     char *script = read_text("it's.svg.gp", &n);
-    assert_non_null(strstr(script, "$points << EOD\n\"gpus\" \"tflops\"\n8 150.0\n16 125.0\n32 100.0\n64 NaN\nEOD\n"));
+    assert_non_null(strstr(
+        script, "$points << EOD\n\"gpus\" \"tflops\"\n8 150.0\n16 125.0\n32 100.0\n64 NaN\nEOD\n"));
     assert_non_null(strstr(script, "set output 'it''s.svg'\n"));
     free(script);
     char *picture = read_text("it's.svg", &n);
@@ -104,9 +106,9 @@ static void texts_are_only_texts(void **state)
     struct diag diag;
     size_t n = 0;
     (void)state;
-    write_figure(
-        "-- name: points\nSELECT 1 AS x, 2 AS y,\n'`touch hacked` $(touch hacked) \" system(\"touch hacked\") @x\n"
-        "EOD\n!touch hacked\n{/=50 big} a_b' AS label\nUNION ALL SELECT 2, 3, 'other'\n",
+    write_figure("-- name: points\nSELECT 1 AS x, 2 AS y,\n'`touch hacked` $(touch hacked) \" "
+                 "system(\"touch hacked\") @x\n"
+                 "EOD\n!touch hacked\n{/=50 big} a_b' AS label\nUNION ALL SELECT 2, 3, 'other'\n",
         "set title word($points[2], 3)\n"
         "plot $points using \"x\":\"y\":\"label\" with labels title word($points[2], 3)\n");
     assert_int_equal(plot("texts.svg", false, &diag), STATUS_OK);
@@ -134,7 +136,8 @@ static void failed_plot_leaves_the_old_picture(void **state)
     free(picture);
     write_figure(points_sql, points_gp);
     assert_int_equal(plot("no/such/folder.png", false, &diag), STATUS_IO);
-    assert_non_null(strstr(diag.text, "no/such/folder.png: error: cannot write: No such file or directory"));
+    assert_non_null(
+        strstr(diag.text, "no/such/folder.png: error: cannot write: No such file or directory"));
     assert_int_equal(system("test -z \"$(ls | grep 'old.png.')\""), 0); /* no temporary file */
 }
 
@@ -148,7 +151,8 @@ static void mistakes_are_reported_where_they_stand(void **state)
         {"-- name: one\nSELECT 1\n-- name: Two!\nSELECT 2\n", "a.png",
             "./fig.sql:3:1: error: 'Two!' cannot name a data block"},
         {"-- name: points\nSELECT 1 WHERE 0\n", "a.png",
-            "nothing in this database is for figure 'fig', which shows: what its SQL selects. Store that first, with "
+            "nothing in this database is for figure 'fig', which shows: what its SQL selects. "
+            "Store that first, with "
             "--db "},
         {"-- name: points\nSELECT :nosuch\n", "a.png",
             "./fig.sql:1:1: error: SQL: nothing gives the parameter ':nosuch' a value"},
@@ -186,8 +190,10 @@ static void missing_gnuplot_is_reported_with_the_remedy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(draws_png_and_svg),
-        cmocka_unit_test(kept_script_holds_the_data_and_draws_alone), cmocka_unit_test(texts_are_only_texts),
-        cmocka_unit_test(failed_plot_leaves_the_old_picture), cmocka_unit_test(mistakes_are_reported_where_they_stand),
+        cmocka_unit_test(kept_script_holds_the_data_and_draws_alone),
+        cmocka_unit_test(texts_are_only_texts),
+        cmocka_unit_test(failed_plot_leaves_the_old_picture),
+        cmocka_unit_test(mistakes_are_reported_where_they_stand),
         cmocka_unit_test(missing_gnuplot_is_reported_with_the_remedy)};
     return cmocka_run_group_tests(tests, set_up, leave_folder);
 }

@@ -95,9 +95,12 @@ static void of_spare_columns_the_highest_rank_goes_first(void **state)
     }
     for (int i = 0; i < 4; i++)
         table_cell(&table, "1");
-    assert_printed(&table, 16, "aaaa  bbbb  cccc\n   1     1     1\nnot shown, for want of room (--wide): dddd\n");
-    assert_printed(&table, 15, "aaaa  cccc\n   1     1\nnot shown, for want of room (--wide): bbbb,\n  dddd\n");
-    assert_printed(&table, 4, "aaaa\n   1\nnot shown, for want of room (--wide): bbbb,\n  cccc,\n  dddd\n");
+    assert_printed(&table, 16,
+        "aaaa  bbbb  cccc\n   1     1     1\nnot shown, for want of room (--wide): dddd\n");
+    assert_printed(&table, 15,
+        "aaaa  cccc\n   1     1\nnot shown, for want of room (--wide): bbbb,\n  dddd\n");
+    assert_printed(
+        &table, 4, "aaaa\n   1\nnot shown, for want of room (--wide): bbbb,\n  cccc,\n  dddd\n");
     table_free(&table);
 }
 
@@ -109,7 +112,8 @@ static void long_texts_go_on_below_before_a_table_is_split(void **state)
     table_column(&table, "what it is", "", true);
     table_cell(&table, "a");
     table_cell(&table, "the first of several sentences");
-    assert_printed(&table, 20, "name  what it is\na     the first of\n      several\n      sentences\n");
+    assert_printed(
+        &table, 20, "name  what it is\na     the first of\n      several\n      sentences\n");
     table_free(&table);
 }
 
@@ -154,13 +158,14 @@ static void marks_are_colours_where_there_are_colours(void **state)
     table_free(&table);
 }
 
-/* From the width of the first column and another one on (24 + 2 + 9), no line of the table is longer than the screen is
- * wide. */
+/* From the width of the first column and another one on (24 + 2 + 9), no line of the table is
+ * longer than the screen is wide. */
 static void every_width_is_kept(void **state)
 {
     (void)state;
     struct table table = {0};
-    const char *const names[] = {"train.activation_checkpointing", "batch", "tokens/s", "published", "deviation", "x"};
+    const char *const names[] = {
+        "train.activation_checkpointing", "batch", "tokens/s", "published", "deviation", "x"};
     for (int i = 0; i < 6; i++) {
         table_column(&table, names[i], i % 2 ? "/GPU a b" : "", i == 0);
         table_spare(&table, i == 2 || i == 4 ? i : 0);

@@ -1,4 +1,5 @@
-/* Attention that nobody states: flash where PyTorch takes it by itself. What is published says which it had. */
+/* Attention that nobody states: flash where PyTorch takes it by itself. What is published says
+ * which it had. */
 #include "workspace.h"
 
 #include "config/csv.h"
@@ -6,8 +7,9 @@
 
 #include <glob.h>
 
-#define JOB(topology, gpus, train)                                                                                     \
-    "name: x\nmodel: llama3.1-8b\ncluster: {topology: " topology ", gpus: " gpus "}\nstrategy: ddp\n"                  \
+#define JOB(topology, gpus, train)                                                                 \
+    "name: x\nmodel: llama3.1-8b\ncluster: {topology: " topology ", gpus: " gpus                   \
+    "}\nstrategy: ddp\n"                                                                           \
     "train: {micro_batch: 1, seq_len: 128" train "}\n"
 static int attention_of(const char *text, const char *key, const char *value)
 {
@@ -22,8 +24,10 @@ static int attention_of(const char *text, const char *key, const char *value)
 static void the_gpu_decides(void **state)
 {
     (void)state;
-    static const char job[] = JOB("h100", "1", ""), fp16[] = JOB("h100", "1", ", precision: fp16_mixed");
-    static const char *const flash[] = {"a100", "h100", "l40s-2x200g", "b200-8x400g", "rtx-3090-1x100g"};
+    static const char job[] = JOB("h100", "1", ""),
+                      fp16[] = JOB("h100", "1", ", precision: fp16_mixed");
+    static const char *const flash[] = {
+        "a100", "h100", "l40s-2x200g", "b200-8x400g", "rtx-3090-1x100g"};
     static const char *const naive[] = {"dgx-1v-ib", "aws-g4dn-efa"}; /* Volta, Turing */
     for (size_t i = 0; i < sizeof flash / sizeof *flash; i++)
         assert_int_equal(attention_of(job, "cluster.topology", flash[i]), ATTENTION_FLASH);
@@ -39,16 +43,21 @@ static void the_gpu_decides(void **state)
 static void what_is_said_holds(void **state)
 {
     (void)state;
-    assert_int_equal(attention_of(JOB("h100", "8", ""), "train.attention", "naive"), ATTENTION_NAIVE);
-    assert_int_equal(attention_of(JOB("h100", "8", ""), "stack", "megatron-deepspeed-2022"), ATTENTION_NAIVE);
+    assert_int_equal(
+        attention_of(JOB("h100", "8", ""), "train.attention", "naive"), ATTENTION_NAIVE);
+    assert_int_equal(
+        attention_of(JOB("h100", "8", ""), "stack", "megatron-deepspeed-2022"), ATTENTION_NAIVE);
 }
 
-/* Loads a job with a setting; returns its attention. says: part of what is said of it, at this place. */
-static int attention_beside(const char *job, const char *key, const char *value, const char *place, const char *says)
+/* Loads a job with a setting; returns its attention. says: part of what is said of it, at this
+ * place. */
+static int attention_beside(
+    const char *job, const char *key, const char *value, const char *place, const char *says)
 {
     struct scenario_override set = {key, value};
     struct loaded *loaded = load_text(job, &set, 1);
-    int attention = loaded->set.n_points ? loaded->set.points[0].options.strategy.train.attention : -1;
+    int attention =
+        loaded->set.n_points ? loaded->set.points[0].options.strategy.train.attention : -1;
     if (!strstr(loaded->diag.text, place) || !strstr(loaded->diag.text, says))
         fail_msg("'%s' and '%s' are not in: %s", place, says, loaded->diag.text);
     assert_int_equal(loaded->diag.n_errors > 0, strstr(place, "error") != NULL);
@@ -56,15 +65,18 @@ static int attention_beside(const char *job, const char *key, const char *value,
     return attention;
 }
 
-/* A stack profile is of newer GPUs: what an older one lacks falls back. What the user says is refused. */
+/* A stack profile is of newer GPUs: what an older one lacks falls back. What the user says is
+ * refused. */
 static void what_a_gpu_lacks_falls_back_or_is_refused(void **state)
 {
     (void)state;
-    static const char volta[] = JOB("dgx-1v-ib", "8", ", precision: fp16_mixed"), ampere[] = JOB("a100", "8", "");
+    static const char volta[] = JOB("dgx-1v-ib", "8", ", precision: fp16_mixed"),
+                      ampere[] = JOB("a100", "8", "");
     static const char *const stacks[] = {"megatron-core", "nanotron"};
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(attention_beside(volta, "stack", stacks[i], ".yaml:",
-                             "warning: flash attention needs Ampere or newer, and GPU 'V100-SXM2-32GB' is Volta; the "
+                             "warning: flash attention needs Ampere or newer, and GPU "
+                             "'V100-SXM2-32GB' is Volta; the "
                              "job has naive"),
             ATTENTION_NAIVE);
     assert_int_equal(attention_of(ampere, "stack", "megatron-core"), ATTENTION_FLASH);
@@ -83,12 +95,13 @@ static void flash_is_for_sixteen_bits(void **state)
 {
     (void)state;
     static const char stack[] = JOB("a100", "8", ", precision: fp32") "stack: megatron-core\n";
-    assert_int_equal(
-        attention_beside(stack, "run.steps", "1", "megatron-core.yaml:", "no kernels in fp32; the job has naive"),
+    assert_int_equal(attention_beside(stack, "run.steps", "1",
+                         "megatron-core.yaml:", "no kernels in fp32; the job has naive"),
         ATTENTION_NAIVE);
     static const char own[] = JOB("a100", "8", ", precision: tf32");
-    assert_int_equal(attention_beside(own, "train.attention", "flash", "--set train.attention:1:1: warning: ",
-                         "no kernels in tf32; PyTorch's memory-efficient kernel"),
+    assert_int_equal(
+        attention_beside(own, "train.attention", "flash", "--set train.attention:1:1: warning: ",
+            "no kernels in tf32; PyTorch's memory-efficient kernel"),
         ATTENTION_FLASH);
 }
 
@@ -99,8 +112,8 @@ static bool stack_says(const char *name)
     struct stack stack;
     const char *slash = strrchr(name, '/');
     char path[300];
-    snprintf(path, sizeof path, FLOPCAST_SOURCE_DIR "/scenarios/stacks/%s%s", slash ? slash + 1 : name,
-        slash ? "" : ".yaml");
+    snprintf(path, sizeof path, FLOPCAST_SOURCE_DIR "/scenarios/stacks/%s%s",
+        slash ? slash + 1 : name, slash ? "" : ".yaml");
     assert_int_equal(stack_load(&stack, path, &arena, &diag), STATUS_OK);
     bool says = false;
     for (int i = 0; i < stack.given.list.n; i++)

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-static bool holds(
-    struct config_unmet *unmet, const char *condition, const struct scenario *options, struct arena *arena)
+static bool holds(struct config_unmet *unmet, const char *condition, const struct scenario *options,
+    struct arena *arena)
 {
     return config_condition(unmet, condition, &scenario_table, options, NULL, NULL, arena);
 }
@@ -27,11 +27,13 @@ static void a_condition_says_what_it_means(void **state)
     assert_string_equal(unmet.path, "train.optimizer");
     assert_string_equal(unmet.value, "lion");
     assert_string_equal(unmet.wanted, "sgd, muon or adam");
-    assert_false(holds(&unmet, "train.optimizer = lion & parallelism.pipeline > 1", &options, &arena));
+    assert_false(
+        holds(&unmet, "train.optimizer = lion & parallelism.pipeline > 1", &options, &arena));
     assert_string_equal(unmet.path, "parallelism.pipeline");
     assert_string_equal(unmet.wanted, "2 or more");
     options.strategy.parallelism.pipeline = 2;
-    assert_true(holds(&unmet, "train.optimizer = lion & parallelism.pipeline > 1", &options, &arena));
+    assert_true(
+        holds(&unmet, "train.optimizer = lion & parallelism.pipeline > 1", &options, &arena));
     assert_false(holds(&unmet, "run.memory_fraction > 0", &options, &arena));
     assert_string_equal(unmet.wanted, "more than 0");
     options.exec.allocator.memory_fraction = 0.5;
@@ -69,7 +71,8 @@ static int check_table(const struct config_table *table, struct arena *arena)
         if (!field->when)
             continue;
         n++;
-        for (const char *part = field->when; part; part = strstr(part, "& ") ? strstr(part, "& ") + 2 : NULL)
+        for (const char *part = field->when; part;
+             part = strstr(part, "& ") ? strstr(part, "& ") + 2 : NULL)
             check_values(part, field->key);
         if (!strstr(field->when, "model = "))
             holds(&unmet, field->when, &options, arena); /* a path that is unknown is a BUG */

@@ -14,8 +14,8 @@ static struct scenario_identity of(const struct scenario_point *point)
 /* What accompanies a result, or names a file whose content counts. */
 static bool is_label(const char *path)
 {
-    static const char *const labels[] = {"name", "description", "assumptions", "model", "stack", "cluster.topology",
-        "published.file", "published.figure", "published.readings", "force"};
+    static const char *const labels[] = {"name", "description", "assumptions", "model", "stack",
+        "cluster.topology", "published.file", "published.figure", "published.readings", "force"};
     if (strncmp(path, "goodput.", strlen("goodput.")) == 0) /* a step does not read it */
         return true;
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
@@ -56,7 +56,8 @@ static void change(const struct config_field *field, void *at)
 }
 
 /* Changes every value of a struct in the point, one at a time; counts them. */
-static int change_each(struct scenario_point *point, const struct config_table *table, void *at, const char *prefix)
+static int change_each(
+    struct scenario_point *point, const struct config_table *table, void *at, const char *prefix)
 {
     struct scenario_identity before = of(point);
     int n = 0;
@@ -76,8 +77,8 @@ static int change_each(struct scenario_point *point, const struct config_table *
         change(field, value);
         bool same = strcmp(of(point).text, before.text) == 0;
         *point = kept;
-        bool path_of_file =
-            strcmp(path, "node.gpu") == 0 || strcmp(path, "cluster.node") == 0 || strcmp(field->key, "extends") == 0;
+        bool path_of_file = strcmp(path, "node.gpu") == 0 || strcmp(path, "cluster.node") == 0 ||
+                            strcmp(field->key, "extends") == 0;
         if (same != (is_label(path) || path_of_file))
             fail_msg("%s %s", path, same ? "does not count" : "counts");
         n++;
@@ -104,18 +105,19 @@ static void another_file_with_the_same_job_is_alike(void **state)
 {
     (void)state;
     struct loaded *one = load_text(BASE, NULL, 0);
-    struct loaded *two =
-        load_text("# a comment\n" BASE "description: another\nnoise: {drawn_speeds: false}\n", NULL, 0);
+    struct loaded *two = load_text(
+        "# a comment\n" BASE "description: another\nnoise: {drawn_speeds: false}\n", NULL, 0);
     assert_string_equal(two->diag.text, "");
     assert_string_equal(of(&one->set.points[0]).text, of(&two->set.points[0]).text);
-    assert_true(scenario_digest_label(0, &one->set.points[0]) != scenario_digest_label(0, &two->set.points[0]));
+    assert_true(scenario_digest_label(0, &one->set.points[0]) !=
+                scenario_digest_label(0, &two->set.points[0]));
     assert_int_equal(strlen(of(&one->set.points[0]).text), IDENTITY_BYTES - 1);
     unload(two);
     unload(one);
 }
 
-/* Samples depend on which noise is the cluster's, and on which costs of the host are nobody's: setting one to the value
- * that it has takes it out of the draw. */
+/* Samples depend on which noise is the cluster's, and on which costs of the host are nobody's:
+ * setting one to the value that it has takes it out of the draw. */
 static void samples_depend_on_what_is_left_to_the_draw(void **state)
 {
     (void)state;
@@ -124,7 +126,8 @@ static void samples_depend_on_what_is_left_to_the_draw(void **state)
     struct loaded *one = load_text(BASE, NULL, 0);
     struct loaded *two = load_text(BASE "host: {view: 0us}\n", NULL, 0);
     scenario_identify_samples(&base, &one->set.points[0], &uncertainty);
-    two->set.points[0].options.strategy.host.view_s = one->set.points[0].options.strategy.host.view_s;
+    two->set.points[0].options.strategy.host.view_s =
+        one->set.points[0].options.strategy.host.view_s;
     assert_string_equal(of(&one->set.points[0]).text, of(&two->set.points[0]).text);
     scenario_identify_samples(&set, &two->set.points[0], &uncertainty);
     assert_string_not_equal(base.text, set.text);

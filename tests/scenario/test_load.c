@@ -39,9 +39,10 @@ static void a_micro_batch_is_no_larger_than_the_batch(void **state)
     (void)state;
     const struct scenario_override set[] = {{"train.device_batch", "[1, 5]"}};
     struct loaded *loaded = load_text(BASE, set, 1);
-    assert_string_equal(loaded->diag.text, "--set train.device_batch:1:2: warning: train.micro_batch of 2 is more than "
-                                           "train.device_batch, and is taken to "
-                                           "be 1, too\n");
+    assert_string_equal(loaded->diag.text,
+        "--set train.device_batch:1:2: warning: train.micro_batch of 2 is more than "
+        "train.device_batch, and is taken to "
+        "be 1, too\n");
     assert_int_equal(loaded->diag.n_errors, 0);
     assert_int_equal(loaded->set.points[0].options.strategy.train.micro_batch, 1);
     assert_int_equal(loaded->set.points[1].options.strategy.train.micro_batch, 2);
@@ -54,7 +55,8 @@ static void noise_is_the_clusters_unless_set(void **state)
     struct loaded *loaded = load_text(BASE "noise: {kernel_jitter: 0}\n", NULL, 0);
     assert_string_equal(loaded->diag.text, "");
     const struct scenario_point *point = &loaded->set.points[0];
-    assert_true(point->options.exec.noise.kernel_jitter == 0);  /* set to nothing, though the cluster has 1 % */
+    assert_true(point->options.exec.noise.kernel_jitter ==
+                0); /* set to nothing, though the cluster has 1 % */
     assert_true(point->options.exec.noise.host_jitter == 0.05); /* the cluster's */
     assert_true(point->options.exec.noise.network_jitter == 0); /* neither says */
     assert_string_equal(origin(point, "noise.host_jitter"), "cluster.yaml:0:0");
@@ -71,8 +73,9 @@ static void points_share_their_inputs(void **state)
     unload(loaded);
 }
 
-#define COLUMNS                                                                                                        \
-    "id,figure,model,strategy,gpus,micro_batch,tflops_per_gpu,peak_allocated_bytes,peak_reserved_bytes,oom,kind,"      \
+#define COLUMNS                                                                                    \
+    "id,figure,model,strategy,gpus,micro_batch,tflops_per_gpu,peak_allocated_bytes,peak_reserved_" \
+    "bytes,oom,kind,"                                                                              \
     "source\n"
 
 static void published_rows_are_found_by_what_they_state(void **state)
@@ -82,9 +85,10 @@ static void published_rows_are_found_by_what_they_state(void **state)
                                       "b,1,,FULL_SHARD,,,,,,y,text,paper\n"
                                       "c,2,,DDP,16,,99,,,n,table,paper\n"
                                       "d,1,other,DDP,16,,99,,,n,table,paper\n");
-    struct loaded *loaded = load_text(BASE "published: {file: figures.csv, figure: 1}\n"
-                                           "sweep:\n  - strategy: [ddp, fsdp]\n  - cluster.gpus: [8, 16]\n",
-        NULL, 0);
+    struct loaded *loaded =
+        load_text(BASE "published: {file: figures.csv, figure: 1}\n"
+                       "sweep:\n  - strategy: [ddp, fsdp]\n  - cluster.gpus: [8, 16]\n",
+            NULL, 0);
     assert_string_equal(loaded->diag.text, "");
     const struct scenario_point *points = loaded->set.points;
     assert_true(points[0].published.found);
@@ -110,7 +114,8 @@ static void assumptions_are_kept_as_text(void **state)
     char *json = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&json, &n);
-    config_write_json(out, &scenario_table, &loaded->set.points[0].options, &loaded->set.points[0].origins);
+    config_write_json(
+        out, &scenario_table, &loaded->set.points[0].options, &loaded->set.points[0].origins);
     fclose(out);
     assert_non_null(strstr(json, "\"micro_batch\": {\"value\": 2, \"origin\": \"x.yaml:4:22\"}"));
     assert_non_null(strstr(json, "\"one thing\\nanother\""));

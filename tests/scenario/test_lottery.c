@@ -19,9 +19,10 @@ static void numbers_are_binomial(void **state)
         for (size_t s = 0; s < sizeof shares / sizeof *shares; s++)
             for (double u = 0.0005; u < 1; u += 0.0317) {
                 int64_t slow = lottery_at(u, shares[s], nodes[n]);
-                assert_true(gsl_cdf_binomial_P((unsigned)slow, shares[s], (unsigned)nodes[n]) > u - 1e-9);
                 assert_true(
-                    slow == 0 || gsl_cdf_binomial_P((unsigned)slow - 1, shares[s], (unsigned)nodes[n]) <= u + 1e-9);
+                    gsl_cdf_binomial_P((unsigned)slow, shares[s], (unsigned)nodes[n]) > u - 1e-9);
+                assert_true(slow == 0 || gsl_cdf_binomial_P((unsigned)slow - 1, shares[s],
+                                             (unsigned)nodes[n]) <= u + 1e-9);
             }
     assert_int_equal(lottery_at(0.3, 1, 7), 7);
     /* Where the first term is less than any double: 0.98^50,000. */
@@ -35,7 +36,8 @@ static void numbers_are_binomial(void **state)
 static void a_share_of_clusters_has_some(void **state)
 {
     (void)state;
-    struct noise_options noise = {.gpu_speed_spread = 0.01, .straggler_slowdown = 0.1, .straggler_share = 0.02};
+    struct noise_options noise = {
+        .gpu_speed_spread = 0.01, .straggler_slowdown = 0.1, .straggler_share = 0.02};
     assert_near(lottery_some(&noise, 10), 1 - gsl_cdf_binomial_P(0, 0.02, 10), 1e-12);
     noise.slow_hosts = 1; /* that many, and no lottery */
     assert_true(lottery_some(&noise, 10) == 0);

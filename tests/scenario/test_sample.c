@@ -16,13 +16,13 @@ struct sampled {
     struct scenario_result results[2];
 };
 
-/* A batch that makes the GPU, not the host, the bottleneck; without the first steps, in which the host is in
- * cudaMalloc.
- */
+/* A batch that makes the GPU, not the host, the bottleneck; without the first steps, in which the
+ * host is in cudaMalloc. */
 static struct sampled *begin(const char *text, int points)
 {
     struct sampled *sampled = xcalloc(1, sizeof *sampled);
-    static const struct scenario_override set[] = {{"train.micro_batch", "64"}, {"run.warmup_steps", "2"}};
+    static const struct scenario_override set[] = {
+        {"train.micro_batch", "64"}, {"run.warmup_steps", "2"}};
     sampled->loaded = load_text(text, set, 2);
     assert_string_equal(sampled->loaded->diag.text, "");
     assert_int_equal(sampled->loaded->set.n_points, points);
@@ -33,10 +33,12 @@ static void run(struct sampled *sampled)
 {
     const struct scenario_set *set = &sampled->loaded->set;
     struct diag *diag = &sampled->loaded->diag;
-    assert_int_equal(scenario_simulate_all(sampled->results, sampled->arenas, set, NULL, NULL, diag), STATUS_OK);
+    assert_int_equal(
+        scenario_simulate_all(sampled->results, sampled->arenas, set, NULL, NULL, diag), STATUS_OK);
     const struct scenario_work work = {0};
     assert_int_equal(
-        scenario_sample_some(sampled->results, sampled->arenas, set, &uncertainty, K, &work, diag), STATUS_OK);
+        scenario_sample_some(sampled->results, sampled->arenas, set, &uncertainty, K, &work, diag),
+        STATUS_OK);
 }
 
 static void end(struct sampled *sampled)
@@ -69,8 +71,9 @@ static void know_all(struct scenario_point *point)
     KNOW(hw->cluster.gpu_speed_spread, hw->cluster.host_jitter);
 }
 
-#define HOST_COSTS                                                                                                     \
-    "host: {kernel_issue: 10 us, backward_issue: 5 us, collective_issue: 30 us, unit_hook: 100 us, step: 1 ms}\n"
+#define HOST_COSTS                                                                                 \
+    "host: {kernel_issue: 10 us, backward_issue: 5 us, collective_issue: 30 us, unit_hook: 100 "   \
+    "us, step: 1 ms}\n"
 
 /* A machine of which everything is known, without noise, has no band. */
 static void without_errors_and_noise_no_band(void **state)
@@ -100,8 +103,9 @@ static void what_is_given_has_no_band(void **state)
     end(sampled);
 }
 
-/* Costs of the host that the scenario leaves alone are as uncertain as any assumed number: on a batch so small that the
- * host is all that counts, 90 % of the steps are within 1.645 x 0.2 of the median, in the logarithm. */
+/* Costs of the host that the scenario leaves alone are as uncertain as any assumed number: on a
+ * batch so small that the host is all that counts, 90 % of the steps are within 1.645 x 0.2 of the
+ * median, in the logarithm. */
 static void the_host_is_drawn(void **state)
 {
     (void)state;
@@ -116,12 +120,13 @@ static void the_host_is_drawn(void **state)
     end(sampled);
 }
 
-/* A cost that a stack profile states is drawn by its own error, 10 % of it: log-normal, as every number is. What a
- * scenario sets in its place is a choice. */
+/* A cost that a stack profile states is drawn by its own error, 10 % of it: log-normal, as every
+ * number is. What a scenario sets in its place is a choice. */
 static void what_a_stack_states_of_the_host_is_drawn_by_its_error(void **state)
 {
     (void)state;
-    write_text("stack.yaml", "name: x\nhost: {step: {value: 10 s, kind: fitted, std_error: 1 s, source: test}}\n");
+    write_text("stack.yaml",
+        "name: x\nhost: {step: {value: 10 s, kind: fitted, std_error: 1 s, source: test}}\n");
     struct sampled *sampled = begin(BASE QUIET "stack: stack.yaml\n", 1);
     know_all(&sampled->loaded->set.points[0]);
     run(sampled);
@@ -133,17 +138,19 @@ static void what_a_stack_states_of_the_host_is_drawn_by_its_error(void **state)
     know_all(&sampled->loaded->set.points[0]);
     run(sampled);
     band = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME);
-    assert_true(log(band.high / band.low) < 0.01); /* what is left are kernels' launches, milliseconds of 10 s */
+    assert_true(log(band.high / band.low) <
+                0.01); /* what is left are kernels' launches, milliseconds of 10 s */
     end(sampled);
 }
 
-/* GEMMs slower by a share that is known to 10 % make a band about as wide as their part of the step; 90 % of a normal
- * distribution are within 1.645 sigma. */
+/* GEMMs slower by a share that is known to 10 % make a band about as wide as their part of the
+ * step; 90 % of a normal distribution are within 1.645 sigma. */
 static void errors_of_parameters_make_a_band(void **state)
 {
     (void)state;
     struct sampled *sampled = begin(BASE QUIET, 1);
-    sampled->loaded->set.points[0].hw.gpu.gemm_sustained = (struct quantity){0.7, 0.07, QUANTITY_FITTED, "test", NULL};
+    sampled->loaded->set.points[0].hw.gpu.gemm_sustained =
+        (struct quantity){0.7, 0.07, QUANTITY_FITTED, "test", NULL};
     run(sampled);
     const struct scenario_result *result = &sampled->results[0];
     struct scenario_band band = scenario_band(result, SAMPLED_STEP_TIME);
@@ -176,15 +183,17 @@ static void noise(void **state)
     double width = width_with_noise(BASE HOST_COSTS, as_filed);
     assert_true(width > 0);
     assert_true(width_with_noise(BASE HOST_COSTS, much) > 2 * width);
-    assert_true(width_with_noise(BASE HOST_COSTS "noise: {kernel_jitter: 1 %}\n", much) < 2 * width);
+    assert_true(
+        width_with_noise(BASE HOST_COSTS "noise: {kernel_jitter: 1 %}\n", much) < 2 * width);
 }
 
 /* Which samples are of a cluster with a slow host, and so of longer steps, a bit each. */
 static uint64_t samples_with_slow_hosts(int nodes)
 {
-    struct sampled *sampled = begin(BASE HOST_COSTS "noise: {gpu_speed_spread: 1.0e-9, kernel_jitter: 0, host_jitter: "
-                                                    "0, straggler_share: 0.1, straggler_slowdown: 1}\n",
-        1);
+    struct sampled *sampled =
+        begin(BASE HOST_COSTS "noise: {gpu_speed_spread: 1.0e-9, kernel_jitter: 0, host_jitter: "
+                              "0, straggler_share: 0.1, straggler_slowdown: 1}\n",
+            1);
     struct scenario_point *point = &sampled->loaded->set.points[0];
     uint64_t slow = 0;
     know_all(point);
@@ -200,8 +209,8 @@ static uint64_t samples_with_slow_hosts(int nodes)
     return slow;
 }
 
-/* Of the first 8, 16 and 32 samples as many are of a cluster with a slow host as of all clusters, rounded: 1 -
- * 0.9^nodes of them. Jobs of other sizes have other luck. */
+/* Of the first 8, 16 and 32 samples as many are of a cluster with a slow host as of all clusters,
+ * rounded: 1 - 0.9^nodes of them. Jobs of other sizes have other luck. */
 static void luck_is_stratified_and_not_shared_by_sizes(void **state)
 {
     (void)state;
@@ -213,27 +222,30 @@ static void luck_is_stratified_and_not_shared_by_sizes(void **state)
             assert_true(fabs(slow - n * (1 - pow(0.9, nodes))) < 1);
         }
     }
-    /* Slow are the samples at the end of the order: were it one for all, those of a smaller job would be among those of
-     * each larger one, and here they are not. */
+    /* Slow are the samples at the end of the order: were it one for all, those of a smaller job
+     * would be among those of each larger one, and here they are not. */
     bool shared = true;
     for (int nodes = 1; nodes < 4; nodes++)
         shared = shared && (of_size[nodes] & ~of_size[nodes + 1]) == 0;
     assert_false(shared);
 }
 
-/* A host stops for 1,000 s with a probability of about a half: some samples have that, some have not. */
+/* A host stops for 1,000 s with a probability of about a half: some samples have that, some have
+ * not. */
 static void samples_have_different_luck(void **state)
 {
     (void)state;
-    struct sampled *sampled = begin(BASE HOST_COSTS "noise: {gpu_speed_spread: 0, kernel_jitter: 0, host_jitter: 0, "
-                                                    "host_pause: 1000 s, host_pause_interval: 1 s}\n",
-        1);
+    struct sampled *sampled =
+        begin(BASE HOST_COSTS "noise: {gpu_speed_spread: 0, kernel_jitter: 0, host_jitter: 0, "
+                              "host_pause: 1000 s, host_pause_interval: 1 s}\n",
+            1);
     struct scenario_point *point = &sampled->loaded->set.points[0];
     know_all(point);
     struct noise_options noise = point->options.exec.noise;
     point->options.exec.noise = (struct noise_options){0};
     struct scenario_result quiet = {0};
-    assert_int_equal(scenario_simulate(&quiet, point, &sampled->arenas[1], &sampled->loaded->diag), STATUS_OK);
+    assert_int_equal(
+        scenario_simulate(&quiet, point, &sampled->arenas[1], &sampled->loaded->diag), STATUS_OK);
     enum { STEPS = 3, RANKS = 8 };
     noise.host_pause_interval_s = quiet.exec.step_time_s * STEPS * RANKS / log(2);
     point->options.exec.noise = noise;
@@ -245,7 +257,8 @@ static void samples_have_different_luck(void **state)
     end(sampled);
 }
 
-/* A GEMM rate that is known to 10 % slows both ends of a curve alike: the loss is known far better than the ends. */
+/* A GEMM rate that is known to 10 % slows both ends of a curve alike: the loss is known far better
+ * than the ends. */
 static void points_share_their_draws(void **state)
 {
     (void)state;
@@ -261,13 +274,15 @@ static void points_share_their_draws(void **state)
     end(sampled);
 }
 
-/* Of 0 ... 20 by steps of 1, 5 % are at 1, the median at 10, 95 % at 19; what is out of memory does not count. */
+/* Of 0 ... 20 by steps of 1, 5 % are at 1, the median at 10, 95 % at 19; what is out of memory does
+ * not count. */
 static void quantiles(void **state)
 {
     (void)state;
     struct scenario_sample samples[22] = {0};
     for (int i = 0; i < 21; i++)
-        samples[i] = (struct scenario_sample){true, {(i * 8) % 21, 0, 0}}; /* in any order: 8 and 21 are coprime */
+        samples[i] = (struct scenario_sample){
+            true, {(i * 8) % 21, 0, 0}}; /* in any order: 8 and 21 are coprime */
     const struct scenario_result result = {.samples = samples, .n_samples = 22};
     struct scenario_band band = scenario_band(&result, SAMPLED_TFLOPS);
     assert_int_equal(band.n, 21);

@@ -7,21 +7,22 @@
 
 #include <glob.h>
 
-static const char stack_yaml[] = "name: eager\n"
-                                 "settings:\n"
-                                 "  train: {cross_entropy: fused, optimizer_impl: fused}\n"
-                                 "  fsdp: {version: 2}\n"
-                                 "  ddp: {broadcast_buffers: false, bucket_cap: 50 MiB}\n"
-                                 "  host: {step: 3 ms}\n"
-                                 "  run: {expandable_segments: true}\n"
-                                 "rates:\n"
-                                 "  Volta:\n"
-                                 "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
-                                 "    conv_efficiency: {value: 0.7, kind: assumed, source: test}\n"
-                                 "    norm_row_time: {value: 5 ns, kind: assumed, source: test}\n"
-                                 "    step_pause: {value: 20 ms, kind: fitted, std_error: 2 ms, source: test}\n"
-                                 "  Hopper:\n"
-                                 "    attention_efficiency: {value: 0.2, kind: assumed, source: test}\n";
+static const char stack_yaml[] =
+    "name: eager\n"
+    "settings:\n"
+    "  train: {cross_entropy: fused, optimizer_impl: fused}\n"
+    "  fsdp: {version: 2}\n"
+    "  ddp: {broadcast_buffers: false, bucket_cap: 50 MiB}\n"
+    "  host: {step: 3 ms}\n"
+    "  run: {expandable_segments: true}\n"
+    "rates:\n"
+    "  Volta:\n"
+    "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
+    "    conv_efficiency: {value: 0.7, kind: assumed, source: test}\n"
+    "    norm_row_time: {value: 5 ns, kind: assumed, source: test}\n"
+    "    step_pause: {value: 20 ms, kind: fitted, std_error: 2 ms, source: test}\n"
+    "  Hopper:\n"
+    "    attention_efficiency: {value: 0.2, kind: assumed, source: test}\n";
 
 /* Each generation's rates go to its GPUs and to no others. */
 static void every_generation_has_its_own(void **state)
@@ -33,12 +34,14 @@ static void every_generation_has_its_own(void **state)
         struct arena arena = ARENA_INIT;
         struct diag diag = DIAG_INIT;
         snprintf(text, sizeof text,
-            "name: x\nrates: {%s: {conv_efficiency: {value: 0.25, kind: assumed, source: test}}}\n", hw_archs[a]);
+            "name: x\nrates: {%s: {conv_efficiency: {value: 0.25, kind: assumed, source: test}}}\n",
+            hw_archs[a]);
         write_text("stack.yaml", text);
         assert_int_equal(stack_load(&stack, "stack.yaml", &arena, &diag), STATUS_OK);
         for (int b = 0; b < HW_ARCHS; b++) {
             struct scenario_point point = {
-                .hw.gpu = {.arch = hw_archs[b], .conv_efficiency = {.value = 0.5, .kind = QUANTITY_ASSUMED}}};
+                .hw.gpu = {.arch = hw_archs[b],
+                    .conv_efficiency = {.value = 0.5, .kind = QUANTITY_ASSUMED}}};
             stack_apply(&point, &stack);
             assert_near(point.hw.gpu.conv_efficiency.value, a == b ? 0.25 : 0.5, 0);
         }
@@ -61,8 +64,9 @@ static void a_stack_replaces_what_it_names(void **state)
     assert_near(gpu->norm_row_time.value, 5e-9, 0);
     assert_near(gpu->step_pause.value, 0.02, 0);
     assert_false(quantity_is_set(plain.step_pause));
-    assert_true(plain.conv_efficiency.value > 0.7);                                    /* the GPU file's own */
-    assert_near(gpu->attention_efficiency.value, plain.attention_efficiency.value, 0); /* only Hopper's is given */
+    assert_true(plain.conv_efficiency.value > 0.7); /* the GPU file's own */
+    assert_near(gpu->attention_efficiency.value, plain.attention_efficiency.value,
+        0); /* only Hopper's is given */
     assert_near(gpu->gemm_sustained.value, plain.gemm_sustained.value, 0);
     unload(without);
     unload(with);
@@ -83,7 +87,8 @@ static void settings_give_way_to_the_scenarios(void **state)
     (void)state;
     write_text("stack.yaml", stack_yaml);
     const struct scenario_override own[] = {{"train.cross_entropy", "eager"}};
-    struct loaded *loaded = load_text(BASE "stack: stack.yaml\nddp: {broadcast_buffers: true}\n", own, 1);
+    struct loaded *loaded =
+        load_text(BASE "stack: stack.yaml\nddp: {broadcast_buffers: true}\n", own, 1);
     assert_int_equal(loaded->status, STATUS_OK);
     const struct scenario_point *point = &loaded->set.points[0];
     const struct strategy_options *strategy = &point->options.strategy;
@@ -103,15 +108,16 @@ static void settings_give_way_to_the_scenarios(void **state)
     unload(loaded);
 }
 
-#define HOST_FITTED(value) "{value: " value ", kind: fitted, std_error: 2 us, source: test, fit: here}"
+#define HOST_FITTED(value)                                                                         \
+    "{value: " value ", kind: fitted, std_error: 2 us, source: test, fit: here}"
 
-/* Costs of the host with their evidence: the point has the number, and who says so; what a scenario sets is a choice.
- */
+/* Costs of the host with their evidence: the point has the number, and who says so; what a scenario
+ * sets is a choice. */
 static void costs_of_the_host_carry_evidence(void **state)
 {
     (void)state;
-    write_text(
-        "stack.yaml", "name: x\nhost: {kernel_issue: " HOST_FITTED("22 us") ", pass: " HOST_FITTED("1 ms") "}\n");
+    write_text("stack.yaml",
+        "name: x\nhost: {kernel_issue: " HOST_FITTED("22 us") ", pass: " HOST_FITTED("1 ms") "}\n");
     struct loaded *loaded = load_text(BASE "stack: stack.yaml\nhost: {pass: 3 ms}\n", NULL, 0);
     assert_string_equal(loaded->diag.text, "");
     struct scenario_point *point = &loaded->set.points[0];
@@ -121,7 +127,8 @@ static void costs_of_the_host_carry_evidence(void **state)
     assert_int_equal(origin_of(point, "host.pass")->kind, ORIGIN_FILE);
     int kernel_issue = 0, pass = 0;
     for (int i = 0; i < SCENARIO_HOST_COSTS; i++) {
-        kernel_issue = strcmp(stack_host_table.fields[i].key, "kernel_issue") == 0 ? i : kernel_issue;
+        kernel_issue =
+            strcmp(stack_host_table.fields[i].key, "kernel_issue") == 0 ? i : kernel_issue;
         pass = strcmp(stack_host_table.fields[i].key, "pass") == 0 ? i : pass;
     }
     assert_near(point->stack_host[kernel_issue].std_error, 2e-6, 0);
@@ -138,15 +145,18 @@ static void a_sweep_compares_stacks(void **state)
 {
     (void)state;
     write_text("stack.yaml", stack_yaml);
-    write_text("other.yaml", "name: compiled\n"
-                             "settings: {train: {cross_entropy: fused, optimizer_impl: fused}}\n"
-                             "rates: {Volta: {pointwise_efficiency: {value: 0.9, kind: assumed, source: test}}}\n");
-    struct loaded *loaded = load_text(BASE "sweep:\n  - stack: [stack.yaml, other.yaml]\n", NULL, 0);
+    write_text("other.yaml",
+        "name: compiled\n"
+        "settings: {train: {cross_entropy: fused, optimizer_impl: fused}}\n"
+        "rates: {Volta: {pointwise_efficiency: {value: 0.9, kind: assumed, source: test}}}\n");
+    struct loaded *loaded =
+        load_text(BASE "sweep:\n  - stack: [stack.yaml, other.yaml]\n", NULL, 0);
     assert_string_equal(loaded->diag.text, "");
     struct scenario_result results[2];
     for (int i = 0; i < 2; i++)
         assert_int_equal(
-            scenario_simulate(&results[i], &loaded->set.points[i], &loaded->arena, &loaded->diag), STATUS_OK);
+            scenario_simulate(&results[i], &loaded->set.points[i], &loaded->arena, &loaded->diag),
+            STATUS_OK);
     assert_near(loaded->set.points[0].hw.gpu.pointwise_efficiency.value, 0.5, 0);
     assert_near(loaded->set.points[1].hw.gpu.pointwise_efficiency.value, 0.9, 0);
     assert_true(results[1].exec.breakdown.compute_s < results[0].exec.breakdown.compute_s);
@@ -156,28 +166,34 @@ static void a_sweep_compares_stacks(void **state)
 static void mistakes_are_reported_where_they_stand(void **state)
 {
     (void)state;
-    write_text("stack.yaml", "name: x\nrates:\n  Hoper:\n    gemm_sustained: {value: 1.2, kind: assumed, source: t}\n"
-                             "  Volta: {gemm_sustained: {value: 1.2, kind: assumed, source: t}}\n");
+    write_text("stack.yaml",
+        "name: x\nrates:\n  Hoper:\n    gemm_sustained: {value: 1.2, kind: assumed, source: t}\n"
+        "  Volta: {gemm_sustained: {value: 1.2, kind: assumed, source: t}}\n");
     struct loaded *loaded = load_text(BASE "stack: stack.yaml\n", NULL, 0);
     assert_int_equal(loaded->status, STATUS_INPUT);
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:3: error: unknown key 'Hoper'"));
     assert_non_null(strstr(loaded->diag.text, "did you mean 'Hopper'?"));
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:5:35: error:")); /* a share above 1 */
     unload(loaded);
-    write_text("stack.yaml",
-        "name: x\nkernels: {fusion: inductor}\nsettings: {train: {fusoin: none}, noise: {}, run: {steps: 2}}\n");
+    write_text("stack.yaml", "name: x\nkernels: {fusion: inductor}\nsettings: {train: {fusoin: "
+                             "none}, noise: {}, run: {steps: 2}}\n");
     loaded = load_text(BASE "stack: stack.yaml\n", NULL, 0);
-    assert_non_null(strstr(loaded->diag.text, "stack.yaml:2:1: error: 'kernels': a stack's settings are called as the "
-                                              "scenario's; write them as in 'settings: {train: {fusion: inductor}}'"));
-    assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:20: error: unknown key 'fusoin' in 'train'; did you mean"));
-    assert_non_null(
-        strstr(loaded->diag.text, "stack.yaml:3:35: error: unknown key 'noise' in the settings of a stack"));
-    assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:52: error: unknown key 'steps' in 'run' of a stack"));
+    assert_non_null(strstr(loaded->diag.text,
+        "stack.yaml:2:1: error: 'kernels': a stack's settings are called as the "
+        "scenario's; write them as in 'settings: {train: {fusion: inductor}}'"));
+    assert_non_null(strstr(loaded->diag.text,
+        "stack.yaml:3:20: error: unknown key 'fusoin' in 'train'; did you mean"));
+    assert_non_null(strstr(loaded->diag.text,
+        "stack.yaml:3:35: error: unknown key 'noise' in the settings of a stack"));
+    assert_non_null(strstr(
+        loaded->diag.text, "stack.yaml:3:52: error: unknown key 'steps' in 'run' of a stack"));
     unload(loaded);
-    write_text("stack.yaml", "name: x\nsettings: {host: {pass: 3 ms}}\nhost: {pass: " HOST_FITTED("1 ms") "}\n");
+    write_text("stack.yaml",
+        "name: x\nsettings: {host: {pass: 3 ms}}\nhost: {pass: " HOST_FITTED("1 ms") "}\n");
     loaded = load_text(BASE "stack: stack.yaml\n", NULL, 0);
-    assert_non_null(strstr(loaded->diag.text, "stack.yaml:2:25: error: 'host.pass' stands under settings and under "
-                                              "host; leave one of the two out"));
+    assert_non_null(strstr(loaded->diag.text,
+        "stack.yaml:2:25: error: 'host.pass' stands under settings and under "
+        "host; leave one of the two out"));
     unload(loaded);
 }
 
@@ -186,7 +202,8 @@ static struct quantity sustained_of(const char *file, struct arena *arena)
     struct stack stack;
     struct diag diag = DIAG_INIT;
     assert_int_equal(
-        stack_load(&stack, arena_printf(arena, FLOPCAST_SOURCE_DIR "/scenarios/stacks/%s", file), arena, &diag),
+        stack_load(&stack, arena_printf(arena, FLOPCAST_SOURCE_DIR "/scenarios/stacks/%s", file),
+            arena, &diag),
         STATUS_OK);
     for (int a = 0; a < HW_ARCHS; a++)
         if (strcmp(hw_archs[a], "Ampere") == 0)
@@ -221,8 +238,8 @@ static bool says(struct config_node sourced, const char *key)
     return config_kind(node) == CONFIG_SCALAR && *config_text(node);
 }
 
-/* Numbers that a stack has without saying how well they are known: those that stand bare, and sourced ones without
- * kind, source, or an error above 0. */
+/* Numbers that a stack has without saying how well they are known: those that stand bare, and
+ * sourced ones without kind, source, or an error above 0. */
 static int bare_numbers(struct config_node node)
 {
     int n = 0;
@@ -251,13 +268,14 @@ static int bare_numbers_of(const char *path)
 static void every_number_has_a_kind_and_an_error(void **state)
 {
     (void)state;
-    write_text("bare.yaml", "name: x\n"
-                            "settings: {host: {step: 3 ms}, fsdp: {version: 2}}\n"
-                            "host:\n"
-                            "  view: {value: 1 us, kind: assumed, source: test}\n"
-                            "  pass: {value: 1 us, kind: assumed, std_error: 0 us, source: test}\n"
-                            "rates:\n"
-                            "  Volta: {step_pause: {value: 1 ms, kind: assumed, std_error: 1 ms, source: test}}\n");
+    write_text("bare.yaml",
+        "name: x\n"
+        "settings: {host: {step: 3 ms}, fsdp: {version: 2}}\n"
+        "host:\n"
+        "  view: {value: 1 us, kind: assumed, source: test}\n"
+        "  pass: {value: 1 us, kind: assumed, std_error: 0 us, source: test}\n"
+        "rates:\n"
+        "  Volta: {step_pause: {value: 1 ms, kind: assumed, std_error: 1 ms, source: test}}\n");
     assert_int_equal(bare_numbers_of("bare.yaml"), 3);
     glob_t stacks;
     assert_int_equal(glob(FLOPCAST_SOURCE_DIR "/scenarios/stacks/*.yaml", 0, NULL, &stacks), 0);

@@ -11,11 +11,16 @@ static const struct sure_numbers made = {.runs = 100,
     .makers = 10,
     .slower = 0.1,
     .faster = 0.2,
-    .of = {[SURE_LOW_MFU] = 0.5, [SURE_FP8] = 0.3, [SURE_NODES] = 0.05, [SURE_BLACKWELL] = 0.7, [SURE_TENSOR] = -0.2},
+    .of = {[SURE_LOW_MFU] = 0.5,
+        [SURE_FP8] = 0.3,
+        [SURE_NODES] = 0.05,
+        [SURE_BLACKWELL] = 0.7,
+        [SURE_TENSOR] = -0.2},
     .new_slower = 1.5,
     .new_faster = 3,
     .ratios = {{10, 3, 0.02, 0.03}, {10, 3, 0.05, 0.06}},
-    .peak = {-0.9, -0.8, -0.7, -0.6, -0.5, -0.4, -0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}};
+    .peak = {-0.9, -0.8, -0.7, -0.6, -0.5, -0.4, -0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6,
+        0.7, 0.8, 0.9}};
 
 static void speeds(void **state)
 {
@@ -32,7 +37,8 @@ static void speeds(void **state)
     assert_near(log(wider.low) / log(range.low), 1.5, 1e-12);
     assert_near(log(wider.high) / log(range.high), 3, 1e-12);
     assert_near(sure_terms(0, "fp32", 0.5, "Volta", false).of[SURE_LOW_MFU], 1.5, 0); /* at most */
-    assert_near(sure_terms(0, "fp32", 0.5, "Volta", false).of[SURE_NODES], 0, 0);     /* a part of a node */
+    assert_near(
+        sure_terms(0, "fp32", 0.5, "Volta", false).of[SURE_NODES], 0, 0); /* a part of a node */
 }
 
 static void ratios_and_peaks(void **state)
@@ -42,7 +48,8 @@ static void ratios_and_peaks(void **state)
     assert_near(log(sure_ratio(&made, true, -4).high), 0.12, 1e-12); /* to a smaller cluster */
     assert_near(sure_ratio(&made, true, 0).low, 1, 0);
     assert_near(sure_fits(&made, 10, 10), 0.5, 1e-12);
-    assert_near(sure_fits(&made, 10, 10 * exp(0.25)), 0.5 + 0.25 / 2, 1e-9); /* between two quantiles */
+    assert_near(
+        sure_fits(&made, 10, 10 * exp(0.25)), 0.5 + 0.25 / 2, 1e-9); /* between two quantiles */
     assert_near(sure_fits(&made, 10, 1000), 0.95, 1e-12);
     assert_near(sure_fits(&made, 10, 0.1), 0.05, 1e-12);
     assert_near(log(sure_peak(&made).high), 0.9, 1e-12);
@@ -57,14 +64,17 @@ static void digits(void **state)
     assert_int_equal(sure_digits(1, 1, 2), 2);
 }
 
-/* The project's file is read, has the generations that runs were measured on, and widens a job that is harder. */
+/* The project's file is read, has the generations that runs were measured on, and widens a job that
+ * is harder. */
 static void the_file(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct sure_numbers numbers;
-    assert_int_equal(sure_load(&numbers, FLOPCAST_SOURCE_DIR "/topologies/fitted/sure.yaml", &arena, &diag), STATUS_OK);
+    assert_int_equal(
+        sure_load(&numbers, FLOPCAST_SOURCE_DIR "/topologies/fitted/sure.yaml", &arena, &diag),
+        STATUS_OK);
     assert_string_equal(diag.text, "");
     assert_non_null(sure_evidence(&numbers, "Hopper"));
     assert_null(sure_evidence(&numbers, "CDNA"));
@@ -78,35 +88,40 @@ static void the_file(void **state)
 static void what_is_wrong_with_a_file(void **state)
 {
     (void)state;
-    static const char text[] =
-        "speed: {runs: 9, makers: 3, slower: 10 %, low_mfu: 0.1, fp8: 0, node_doubling: 0, faster: 10 %, blackwell: 0, "
-        "tensor: 0, new_slower: 1, new_faster: 1}\n"
-        "ratio: {runs: 1, makers: 1, slower: 1 %, faster: 1 %}\nratio_shared: {runs: 1, makers: 1, slower: 1 %, "
-        "faster: "
-        "1 %}\nloss: {runs: 1, makers: 1, value: 1 %, std_error: 1 %}\npeak: {runs: 1, makers: 1, quantiles: [";
+    static const char text[] = "speed: {runs: 9, makers: 3, slower: 10 %, low_mfu: 0.1, fp8: 0, "
+                               "node_doubling: 0, faster: 10 %, blackwell: 0, "
+                               "tensor: 0, new_slower: 1, new_faster: 1}\n"
+                               "ratio: {runs: 1, makers: 1, slower: 1 %, faster: 1 "
+                               "%}\nratio_shared: {runs: 1, makers: 1, slower: 1 %, "
+                               "faster: "
+                               "1 %}\nloss: {runs: 1, makers: 1, value: 1 %, std_error: 1 "
+                               "%}\npeak: {runs: 1, makers: 1, quantiles: [";
     static const struct {
         const char *list, *message;
     } cases[] = {{"0, 1", "quantiles is a list of 19 numbers"},
-        {"0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,0", "'0' is no number that is at least the one before it"},
+        {"0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,0",
+            "'0' is no number that is at least the one before it"},
         {"0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,x,0", "'x' is no number"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;
         struct diag diag = DIAG_INIT;
         struct sure_numbers numbers;
-        write_text("sure.yaml", arena_printf(&arena, "%s%s]}\ngenerations: []\n", text, cases[i].list));
+        write_text(
+            "sure.yaml", arena_printf(&arena, "%s%s]}\ngenerations: []\n", text, cases[i].list));
         assert_int_equal(sure_load(&numbers, "sure.yaml", &arena, &diag), STATUS_INPUT);
         assert_non_null(strstr(diag.text, cases[i].message));
         arena_release(&arena);
     }
 }
 
-/* Of one measurement the mean and the variance are those of two jointly normal numbers; a second one on the same job
- * adds little, one that is not alike nothing. */
+/* Of one measurement the mean and the variance are those of two jointly normal numbers; a second
+ * one on the same job adds little, one that is not alike nothing. */
 static void measurements_by_closed_form(void **state)
 {
     (void)state;
     struct sure_numbers numbers = {
-        .alike = {[SURE_MAKER] = 0, [SURE_MODEL] = 0.2, [SURE_LAYOUT] = 0.5, [SURE_JOB] = 0.8}, .given_wider = 1};
+        .alike = {[SURE_MAKER] = 0, [SURE_MODEL] = 0.2, [SURE_LAYOUT] = 0.5, [SURE_JOB] = 0.8},
+        .given_wider = 1};
     const struct sure_range before = {true, exp(-0.2), exp(0.3), 1};
     struct sure_range range = before;
     double scaled[] = {sure_scaled(&before, -0.1), 2}, with[] = {0.8, 0}, among[] = {1, 0, 0, 1};

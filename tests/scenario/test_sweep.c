@@ -14,9 +14,9 @@ static void assert_points(const struct loaded *loaded, const int (*expected)[2],
     }
 }
 
-#define SWEEP                                                                                                          \
-    "sweep:\n"                                                                                                         \
-    "  - train.micro_batch: [1, 3]\n"                                                                                  \
+#define SWEEP                                                                                      \
+    "sweep:\n"                                                                                     \
+    "  - train.micro_batch: [1, 3]\n"                                                              \
     "  - cluster.gpus: [8, 16, 32]\n"
 
 static void first_axis_varies_slowest(void **state)
@@ -31,14 +31,16 @@ static void first_axis_varies_slowest(void **state)
 static void keys_of_an_axis_go_together(void **state)
 {
     (void)state;
-    struct loaded *loaded = load_text(BASE "sweep:\n"
-                                           "  - {train.micro_batch: [1, 3, 5], cluster.gpus: [32, 16, 8]}\n"
-                                           "  - strategy: [ddp, fsdp]\n",
-        NULL, 0);
+    struct loaded *loaded =
+        load_text(BASE "sweep:\n"
+                       "  - {train.micro_batch: [1, 3, 5], cluster.gpus: [32, 16, 8]}\n"
+                       "  - strategy: [ddp, fsdp]\n",
+            NULL, 0);
     const int expected[][2] = {{1, 32}, {1, 32}, {3, 16}, {3, 16}, {5, 8}, {5, 8}};
     assert_points(loaded, expected, 6);
     for (int i = 0; i < 6; i++)
-        assert_int_equal(loaded->set.points[i].options.strategy.kind, i % 2 ? STRATEGY_FSDP : STRATEGY_DDP);
+        assert_int_equal(
+            loaded->set.points[i].options.strategy.kind, i % 2 ? STRATEGY_FSDP : STRATEGY_DDP);
     unload(loaded);
 }
 
@@ -60,9 +62,11 @@ static void an_override_replaces_the_axis(void **state)
     assert_points(loaded, fixed, 2);
     unload(loaded);
 
-    const struct scenario_override list[] = {{"train.micro_batch", "[7, 6, 5]"}, {"cluster.gpus", "[8]"}};
+    const struct scenario_override list[] = {
+        {"train.micro_batch", "[7, 6, 5]"}, {"cluster.gpus", "[8]"}};
     loaded = load_text(BASE SWEEP, list, 2);
-    const int replaced[][2] = {{7, 8}, {6, 8}, {5, 8}}; /* the axis keeps its place, not its length */
+    const int replaced[][2] = {
+        {7, 8}, {6, 8}, {5, 8}}; /* the axis keeps its place, not its length */
     assert_points(loaded, replaced, 3);
     unload(loaded);
 }
@@ -71,7 +75,8 @@ static void an_override_frees_the_keys_beside_it(void **state)
 {
     (void)state;
     const struct scenario_override one[] = {{"train.micro_batch", "9"}};
-    struct loaded *loaded = load_text(BASE "sweep:\n  - {train.micro_batch: [1, 3], cluster.gpus: [8, 16]}\n", one, 1);
+    struct loaded *loaded =
+        load_text(BASE "sweep:\n  - {train.micro_batch: [1, 3], cluster.gpus: [8, 16]}\n", one, 1);
     const int expected[][2] = {{9, 8}, {9, 16}};
     assert_points(loaded, expected, 2);
     unload(loaded);
@@ -95,7 +100,8 @@ static void write_axis(FILE *out, const char *key, int length)
     fputs("]\n", out);
 }
 
-/* A sweep of SCENARIO_MAX_POINTS points is one, a sweep of more is refused. 100,000 is 250 x 400. */
+/* A sweep of SCENARIO_MAX_POINTS points is one, a sweep of more is refused. 100,000 is 250 x 400.
+ */
 static void a_sweep_ends_at_its_limit(void **state)
 {
     (void)state;
@@ -117,7 +123,8 @@ static void a_sweep_ends_at_its_limit(void **state)
         sweep_check(&sweep, &arena, &diag);
         assert_int_equal(sweep_points(&sweep), SCENARIO_MAX_POINTS + more * FIRST);
         assert_int_equal(diag.n_errors, more);
-        assert_true(!more || strstr(diag.text, "the sweep has more than 100000 points; shorten its lists"));
+        assert_true(
+            !more || strstr(diag.text, "the sweep has more than 100000 points; shorten its lists"));
         vec_free(&sweep.keys);
         config_free(doc);
         arena_release(&arena);

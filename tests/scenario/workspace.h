@@ -1,4 +1,5 @@
-/* A separate folder for a test, with a small cluster and model to refer to, and scenarios loaded from text. */
+/* A separate folder for a test, with a small cluster and model to refer to, and scenarios loaded
+ * from text. */
 #ifndef FLOPCAST_TESTS_SCENARIO_WORKSPACE_H
 #define FLOPCAST_TESTS_SCENARIO_WORKSPACE_H
 
@@ -15,26 +16,28 @@
 #include <unistd.h>
 
 /* 4 nodes of 8 V100; latency and efficiency are round numbers, nothing here depends on them. */
-static const char cluster_yaml[] = "name: four nodes\n"
-                                   "node: " FLOPCAST_SOURCE_DIR "/topologies/nodes/dgx-1v-like.yaml\n"
-                                   "nodes: {value: 4, kind: assumed, source: test}\n"
-                                   "oversubscription: {value: 1, kind: assumed, source: test}\n"
-                                   "nccl_efficiency: {value: 0.9, kind: assumed, source: test}\n"
-                                   "nccl_net_latency: {value: 2 us, kind: assumed, source: test}\n"
-                                   "kernel_jitter: {value: 1 %, kind: assumed, source: test}\n"
-                                   "host_jitter: {value: 5 %, kind: assumed, source: test}\n";
+static const char cluster_yaml[] =
+    "name: four nodes\n"
+    "node: " FLOPCAST_SOURCE_DIR "/topologies/nodes/dgx-1v-like.yaml\n"
+    "nodes: {value: 4, kind: assumed, source: test}\n"
+    "oversubscription: {value: 1, kind: assumed, source: test}\n"
+    "nccl_efficiency: {value: 0.9, kind: assumed, source: test}\n"
+    "nccl_net_latency: {value: 2 us, kind: assumed, source: test}\n"
+    "kernel_jitter: {value: 1 %, kind: assumed, source: test}\n"
+    "host_jitter: {value: 5 %, kind: assumed, source: test}\n";
 
 /* GPT-2 with two layers: simulates in no time. */
-static const char model_json[] = "{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 2, \"n_head\": 4, "
-                                 "\"vocab_size\": 1000, \"n_positions\": 1024}\n";
+static const char model_json[] =
+    "{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 2, \"n_head\": 4, "
+    "\"vocab_size\": 1000, \"n_positions\": 1024}\n";
 
 /* What every scenario here begins with: 6 lines. */
-#define BASE                                                                                                           \
-    "name: base\n"                                                                                                     \
-    "model: tiny.json\n"                                                                                               \
-    "cluster: {topology: cluster.yaml, gpus: 8}\n"                                                                     \
-    "train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}\n"                                                   \
-    "strategy: ddp\n"                                                                                                  \
+#define BASE                                                                                       \
+    "name: base\n"                                                                                 \
+    "model: tiny.json\n"                                                                           \
+    "cluster: {topology: cluster.yaml, gpus: 8}\n"                                                 \
+    "train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}\n"                               \
+    "strategy: ddp\n"                                                                              \
     "run: {steps: 1, warmup_steps: 0}\n"
 
 static void write_text(const char *path, const char *text)
@@ -61,7 +64,8 @@ static int leave_workspace(void **state)
     (void)state;
     char *folder = getcwd(NULL, 0);
     char *command = NULL;
-    int failed = chdir("/") != 0 || asprintf(&command, "rm -r '%s'", folder) < 0 || system(command) != 0;
+    int failed =
+        chdir("/") != 0 || asprintf(&command, "rm -r '%s'", folder) < 0 || system(command) != 0;
     free(command);
     free(folder);
     return failed;
@@ -75,11 +79,13 @@ struct loaded {
     enum status status;
 };
 
-static inline struct loaded *load_text(const char *text, const struct scenario_override *overrides, int n)
+static inline struct loaded *load_text(
+    const char *text, const struct scenario_override *overrides, int n)
 {
     struct loaded *loaded = xcalloc(1, sizeof *loaded);
     write_text("x.yaml", text);
-    loaded->status = scenario_load(&loaded->set, "x.yaml", overrides, n, &loaded->arena, &loaded->diag);
+    loaded->status =
+        scenario_load(&loaded->set, "x.yaml", overrides, n, &loaded->arena, &loaded->diag);
     return loaded;
 }
 

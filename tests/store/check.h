@@ -38,10 +38,10 @@ static inline const char *ask(struct store *store, struct answer *answer, const 
     return answer->text;
 }
 
-#define assert_answer(store, sql, expected)                                                                            \
-    do {                                                                                                               \
-        struct answer answer_;                                                                                         \
-        assert_string_equal(ask(store, &answer_, sql), expected);                                                      \
+#define assert_answer(store, sql, expected)                                                        \
+    do {                                                                                           \
+        struct answer answer_;                                                                     \
+        assert_string_equal(ask(store, &answer_, sql), expected);                                  \
     } while (0)
 
 static inline struct store *must_open(const char *path, enum store_mode mode)
@@ -61,7 +61,8 @@ static inline int enter_folder(void **state)
     return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
 }
 
-static inline int remove_entry(const char *path, const struct stat *file, int type, struct FTW *walk)
+static inline int remove_entry(
+    const char *path, const struct stat *file, int type, struct FTW *walk)
 {
     (void)file;
     (void)type;

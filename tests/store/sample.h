@@ -1,5 +1,5 @@
-/* A scenario's results made by hand, for the tests of store and report: one curve of three clusters with published
- * figures, and one point that is out of memory. */
+/* A scenario's results made by hand, for the tests of store and report: one curve of three clusters
+ * with published figures, and one point that is out of memory. */
 #ifndef FLOPCAST_TESTS_STORE_SAMPLE_H
 #define FLOPCAST_TESTS_STORE_SAMPLE_H
 
@@ -48,7 +48,8 @@ static struct sample *sample_init(struct sample *sample)
 {
     static const double step_times_s[] = {2, 2.4, 3};
     static const double published[] = {160, 144, 120};
-    *sample = (struct sample){.set = {.file = "sample.yaml", .points = sample->points, .n_points = SAMPLE_POINTS}};
+    *sample = (struct sample){
+        .set = {.file = "sample.yaml", .points = sample->points, .n_points = SAMPLE_POINTS}};
     for (int i = 0; i < SAMPLE_POINTS; i++) {
         struct scenario_point *point = &sample->points[i];
         point->options.name = "sample";
@@ -77,7 +78,8 @@ static struct sample *sample_init(struct sample *sample)
 }
 
 /* A separate run, whatever the database has. */
-static inline enum status sample_put(struct store *store, const struct sample *sample, struct diag *diag)
+static inline enum status sample_put(
+    struct store *store, const struct sample *sample, struct diag *diag)
 {
     struct store_run *run = NULL;
     struct scenario_result unused[SAMPLE_POINTS];

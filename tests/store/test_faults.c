@@ -1,4 +1,5 @@
-/* Full disk, kill -9 and two writers at a time: the database holds whole points and nothing else. */
+/* Full disk, kill -9 and two writers at a time: the database holds whole points and nothing else.
+ */
 #include "store/store.h"
 
 #include "store/shown.h"
@@ -18,14 +19,16 @@ static void assert_whole(const char *path)
     assert_answer(store, "SELECT * FROM pragma_integrity_check", "ok");
     assert_answer(store, "SELECT count(*) FROM pragma_foreign_key_check", "0");
     assert_answer(store,
-        "SELECT count(*) FROM run WHERE (SELECT count(*) FROM point WHERE run_id = run.id) NOT BETWEEN 1 AND points",
+        "SELECT count(*) FROM run WHERE (SELECT count(*) FROM point WHERE run_id = run.id) NOT "
+        "BETWEEN 1 AND points",
         "0");
-    assert_answer(store, "SELECT (SELECT count(*) FROM memory) - 8 * (SELECT count(*) FROM point)", "0");
+    assert_answer(
+        store, "SELECT (SELECT count(*) FROM memory) - 8 * (SELECT count(*) FROM point)", "0");
     store_close(store);
 }
 
-/* A limit on the size of files is a disk that is full for this process; a description larger than it cannot be stored.
- */
+/* A limit on the size of files is a disk that is full for this process; a description larger than
+ * it cannot be stored. */
 static void full_disk(void **state)
 {
     struct sample sample;
@@ -71,8 +74,8 @@ static void put_runs(const char *path, int n)
     _exit(ok ? 0 : 1);
 }
 
-/* The disk lost all but the first page after the database was opened: that is reported, and not that there is no
- * run. */
+/* The disk lost all but the first page after the database was opened: that is reported, and not
+ * that there is no run. */
 static void lost_pages(void **state)
 {
     struct sample sample;
@@ -97,7 +100,8 @@ static void lost_pages(void **state)
     store_close(store);
 }
 
-/* Killed at whatever it is doing, first while it makes the tables, then between and within transactions. */
+/* Killed at whatever it is doing, first while it makes the tables, then between and within
+ * transactions. */
 static void kill_9(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Databases of parts of a run into one, from a file and from SQLite's bytes; what both have otherwise. */
+/* Databases of parts of a run into one, from a file and from SQLite's bytes; what both have
+ * otherwise. */
 #include "store/merge.h"
 
 #include "check.h"
@@ -51,10 +52,13 @@ static struct store_merged merge_as_bytes(struct store *into, const char *path)
 
 /* All rows of points and what belongs to them, by place. */
 static const char rows[] =
-    "SELECT group_concat(row, '; ') FROM (SELECT printf('%d %s %.17g %d %d', position, p.identity, step_time_s, "
-    "(SELECT count(*) FROM memory WHERE point_id = p.id), (SELECT count(*) FROM timeline WHERE point_id = p.id)) AS "
+    "SELECT group_concat(row, '; ') FROM (SELECT printf('%d %s %.17g %d %d', position, p.identity, "
+    "step_time_s, "
+    "(SELECT count(*) FROM memory WHERE point_id = p.id), (SELECT count(*) FROM timeline WHERE "
+    "point_id = p.id)) AS "
     "row "
-    "FROM point AS p JOIN run ON run.id = run_id JOIN document AS hardware ON hardware.id = hardware_id "
+    "FROM point AS p JOIN run ON run.id = run_id JOIN document AS hardware ON hardware.id = "
+    "hardware_id "
     "JOIN document AS model ON model.id = model_id ORDER BY run_id, position)";
 
 static void parts_make_the_whole(void **state)
@@ -66,11 +70,13 @@ static void parts_make_the_whole(void **state)
     make_part(&sample, "a.db", 0, 2);
     make_part(&sample, "b.db", 2, SAMPLE_POINTS);
     struct answer expected;
-    struct store *whole = must_open("whole.db", STORE_READ), *into = must_open("into.db", STORE_WRITE);
+    struct store *whole = must_open("whole.db", STORE_READ),
+                 *into = must_open("into.db", STORE_WRITE);
     ask(whole, &expected, rows);
     assert_int_equal(expected.rows, 2);
     struct store_merged added = merge_file(into, "b.db", "");
-    assert_true(added.runs == 1 && added.points == SAMPLE_POINTS - 2 && added.samples == 0 && added.outcomes == 0);
+    assert_true(added.runs == 1 && added.points == SAMPLE_POINTS - 2 && added.samples == 0 &&
+                added.outcomes == 0);
     added = merge_as_bytes(into, "a.db");
     assert_true(added.runs == 0 && added.points == 2);
     assert_answer(into, rows, expected.text);
@@ -94,7 +100,8 @@ static void a_point_that_differs_is_refused_with_all_beside_it(void **state)
     make_part(&sample, "right.db", 1, SAMPLE_POINTS);
     struct store *into = must_open("left.db", STORE_WRITE);
     merge_file(into, "right.db",
-        "right.db: error: point 2 of its run differs in 'mfu' from the same point of 'left.db'; a run gives the same "
+        "right.db: error: point 2 of its run differs in 'mfu' from the same point of 'left.db'; a "
+        "run gives the same "
         "results wherever it runs, so one of them was changed: leave one of the two out\n");
     assert_answer(into, "SELECT count(*) FROM point", "2");
     store_close(into);
@@ -117,8 +124,10 @@ static void what_was_taken_is_still_named(void **state)
     struct store_merged added = merge_file(into, "taken.db", "");
     assert_true(added.runs == 2 && added.points == 2 * SAMPLE_POINTS);
     assert_answer(into,
-        "SELECT count(*) FROM point AS p JOIN run ON run.id = p.run_id JOIN point AS o ON o.id = p.simulated_id "
-        "JOIN run AS r ON r.id = o.run_id WHERE run.scenario = 'second' AND r.scenario = 'first' AND o.position = "
+        "SELECT count(*) FROM point AS p JOIN run ON run.id = p.run_id JOIN point AS o ON o.id = "
+        "p.simulated_id "
+        "JOIN run AS r ON r.id = o.run_id WHERE run.scenario = 'second' AND r.scenario = 'first' "
+        "AND o.position = "
         "p.position AND o.identity = p.identity",
         "4");
     assert_answer(into, "SELECT count(*) FROM point WHERE simulated_id IS NOT NULL", "4");
@@ -129,7 +138,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(parts_make_the_whole, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(a_point_that_differs_is_refused_with_all_beside_it, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(
+            a_point_that_differs_is_refused_with_all_beside_it, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(what_was_taken_is_still_named, enter_folder, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

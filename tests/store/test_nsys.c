@@ -1,39 +1,48 @@
-/* Nsight Systems exports made by hand: tables and columns as in an export of 2024.6 (schema 3.16), what is not read
- * left out. */
+/* Nsight Systems exports made by hand: tables and columns as in an export of 2024.6 (schema 3.16),
+ * what is not read left out. */
 #include "store/measurement.h"
 
 #include "check.h"
 
 #include <sqlite3.h>
 
-/* Two processes, 100 and 200, which both have a launch 7 (correlation ids repeat). Process 100 launches 7 at 150 ns
- * inside "step" (100 to 500) and "allgather" (140 to 200), 8 at 300 inside "step" alone, 9 at 600 outside; 200 launches
- * its 7 at 150 outside of any range. Kernels start 1000 ns later. The range that ends at 600 and the empty one at 600
- * are not around the launch at 600. */
-static const char tables[] =
-    "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);"
-    "INSERT INTO StringIds VALUES (1, 'ncclDevKernel_AllGather_RING_LL'), (2, 'sgemm'), (3, 'allgather');"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, \"end\" INTEGER NOT NULL, deviceId INTEGER NOT "
-    "NULL,"
-    "  streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, shortName INTEGER NOT NULL);"
-    "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES"
-    "  (1150, 3150, 0, 20, 7, 100 << 24, 1), (1300, 1800, 0, 7, 8, 100 << 24, 2), (1600, 1700, 0, 7, 9, 100 << 24, 2),"
-    "  (1150, 1250, 1, 7, 7, 200 << 24, 2);";
-static const char runtime[] =
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, \"end\" INTEGER NOT NULL, globalTid INTEGER,"
-    "  correlationId INTEGER);"
-    "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (150, 151, 100 << 24 | 5, 7), (300, 301, 100 << 24 | 5, 8),"
-    "  (600, 601, 100 << 24 | 5, 9), (150, 151, 200 << 24 | 6, 7);";
+/* Two processes, 100 and 200, which both have a launch 7 (correlation ids repeat). Process 100
+ * launches 7 at 150 ns inside "step" (100 to 500) and "allgather" (140 to 200), 8 at 300 inside
+ * "step" alone, 9 at 600 outside; 200 launches its 7 at 150 outside of any range. Kernels start
+ * 1000 ns later. The range that ends at 600 and the empty one at 600 are not around the launch at
+ * 600. */
+static const char tables[] = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);"
+                             "INSERT INTO StringIds VALUES (1, 'ncclDevKernel_AllGather_RING_LL'), "
+                             "(2, 'sgemm'), (3, 'allgather');"
+                             "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, "
+                             "\"end\" INTEGER NOT NULL, deviceId INTEGER NOT "
+                             "NULL,"
+                             "  streamId INTEGER NOT NULL, correlationId INTEGER, globalPid "
+                             "INTEGER, shortName INTEGER NOT NULL);"
+                             "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES"
+                             "  (1150, 3150, 0, 20, 7, 100 << 24, 1), (1300, 1800, 0, 7, 8, 100 << "
+                             "24, 2), (1600, 1700, 0, 7, 9, 100 << 24, 2),"
+                             "  (1150, 1250, 1, 7, 7, 200 << 24, 2);";
+static const char runtime[] = "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, "
+                              "\"end\" INTEGER NOT NULL, globalTid INTEGER,"
+                              "  correlationId INTEGER);"
+                              "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (150, 151, 100 << 24 "
+                              "| 5, 7), (300, 301, 100 << 24 | 5, 8),"
+                              "  (600, 601, 100 << 24 | 5, 9), (150, 151, 200 << 24 | 6, 7);";
 static const char ranges[] =
-    "CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, \"end\" INTEGER, eventType INTEGER NOT NULL, text TEXT,"
+    "CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, \"end\" INTEGER, eventType INTEGER NOT "
+    "NULL, text TEXT,"
     "  globalTid INTEGER, textId INTEGER);"
-    "INSERT INTO NVTX_EVENTS VALUES (100, 500, 59, 'step', 100 << 24 | 5, NULL), (140, 200, 59, NULL, 100 << 24 | 5, "
+    "INSERT INTO NVTX_EVENTS VALUES (100, 500, 59, 'step', 100 << 24 | 5, NULL), (140, 200, 59, "
+    "NULL, 100 << 24 | 5, "
     "3),"
     "  (550, 600, 59, 'before', 100 << 24 | 5, NULL), (600, 600, 59, 'empty', 100 << 24 | 5, NULL),"
-    "  (0, 900, 60, 'start/end range', 200 << 24 | 6, NULL), (0, 900, 59, 'another thread', 200 << 24 | 9, NULL),"
+    "  (0, 900, 60, 'start/end range', 200 << 24 | 6, NULL), (0, 900, 59, 'another thread', 200 << "
+    "24 | 9, NULL),"
     "  (10, NULL, 34, 'mark', 100 << 24 | 5, NULL);";
-static const char gpus[] = "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES"
-                           "  (0, 'NVIDIA H100 80GB HBM3'), (1, 'NVIDIA H100 80GB HBM3');";
+static const char gpus[] =
+    "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES"
+    "  (0, 'NVIDIA H100 80GB HBM3'), (1, 'NVIDIA H100 80GB HBM3');";
 
 static void make(const char *path, const char *const *sql, size_t n)
 {
@@ -43,10 +52,12 @@ static void make(const char *path, const char *const *sql, size_t n)
         assert_int_equal(sqlite3_exec(db, sql[i], NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
 }
-#define MAKE(path, ...)                                                                                                \
-    make(path, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define MAKE(path, ...)                                                                            \
+    make(path, (const char *const[]){__VA_ARGS__},                                                 \
+        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-static enum status import(struct store *store, const char *path, struct store_nsys *result, struct diag *diag)
+static enum status import(
+    struct store *store, const char *path, struct store_nsys *result, struct diag *diag)
 {
     struct store_import *import = NULL;
     struct store_known known;
@@ -76,14 +87,21 @@ static void whole_profile(void **state)
     (void)state;
     MAKE("odd %41?#'name.sqlite", tables, runtime, ranges, gpus);
     struct store *store = imported("whole.db", "odd %41?#'name.sqlite");
+    assert_answer(store,
+        "SELECT nvtx_range FROM v_kernel_measurement WHERE process = 100 AND start_s = 1150e-9",
+        "allgather");
     assert_answer(
-        store, "SELECT nvtx_range FROM v_kernel_measurement WHERE process = 100 AND start_s = 1150e-9", "allgather");
-    assert_answer(store, "SELECT nvtx_range FROM v_kernel_measurement WHERE start_s = 1300e-9", "step");
-    assert_answer(store, "SELECT nvtx_range FROM v_kernel_measurement WHERE start_s = 1600e-9", "NULL");
+        store, "SELECT nvtx_range FROM v_kernel_measurement WHERE start_s = 1300e-9", "step");
+    assert_answer(
+        store, "SELECT nvtx_range FROM v_kernel_measurement WHERE start_s = 1600e-9", "NULL");
     assert_answer(store, "SELECT nvtx_range FROM v_kernel_measurement WHERE process = 200", "NULL");
-    assert_answer(store, "SELECT collective FROM v_kernel_measurement WHERE stream = 20", "all_gather");
-    assert_answer(store, "SELECT count(*) FROM v_kernel_measurement WHERE collective IS NULL AND name = 'sgemm'", "3");
-    assert_answer(store, "SELECT duration_s FROM v_kernel_measurement WHERE stream = 20", "2.0e-06");
+    assert_answer(
+        store, "SELECT collective FROM v_kernel_measurement WHERE stream = 20", "all_gather");
+    assert_answer(store,
+        "SELECT count(*) FROM v_kernel_measurement WHERE collective IS NULL AND name = 'sgemm'",
+        "3");
+    assert_answer(
+        store, "SELECT duration_s FROM v_kernel_measurement WHERE stream = 20", "2.0e-06");
     assert_answer(store, "SELECT gpu FROM measurement_source", "NVIDIA H100 80GB HBM3");
     store_close(store);
 }
@@ -99,11 +117,13 @@ static void tables_left_out(void **state)
     store_close(store);
     MAKE("old.sqlite", tables, runtime, ranges, "ALTER TABLE NVTX_EVENTS DROP COLUMN textId");
     store = imported("old.db", "old.sqlite");
-    assert_answer(store, "SELECT nvtx_range FROM v_kernel_measurement WHERE start_s = 1300e-9", "step");
+    assert_answer(
+        store, "SELECT nvtx_range FROM v_kernel_measurement WHERE start_s = 1300e-9", "step");
     store_close(store);
     MAKE("new.sqlite", tables, runtime, ranges, "ALTER TABLE NVTX_EVENTS DROP COLUMN text");
     store = imported("new.db", "new.sqlite");
-    assert_answer(store, "SELECT nvtx_range FROM v_kernel_measurement WHERE stream = 20", "allgather");
+    assert_answer(
+        store, "SELECT nvtx_range FROM v_kernel_measurement WHERE stream = 20", "allgather");
     store_close(store);
 }
 
@@ -137,7 +157,8 @@ static void broken_profiles(void **state)
     assert_refused("texts.sqlite", "cannot store TEXT value");
     /* A view may run anything, an endless recursion too; it is not looked at. */
     MAKE("view.sqlite", tables, "ALTER TABLE StringIds RENAME TO real_strings",
-        "CREATE VIEW StringIds (id, value) AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        "CREATE VIEW StringIds (id, value) AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i "
+        "+ 1 FROM n)"
         "  SELECT i, 'name' FROM n");
     assert_refused("view.sqlite", "no GPU kernels in it");
     FILE *text = fopen("text.sqlite", "w");
@@ -147,7 +168,8 @@ static void broken_profiles(void **state)
     assert_refused("text.sqlite", "not a database");
 }
 
-/* Bytes of a small profile, and its length, damaged: imported or refused, and the database stays sound. */
+/* Bytes of a small profile, and its length, damaged: imported or refused, and the database stays
+ * sound. */
 static void damaged_profiles(void **state)
 {
     (void)state;
@@ -191,7 +213,8 @@ static void damaged_profiles(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_profile), cmocka_unit_test(tables_left_out),
-        cmocka_unit_test(broken_profiles), cmocka_unit_test(damaged_profiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_profile),
+        cmocka_unit_test(tables_left_out), cmocka_unit_test(broken_profiles),
+        cmocka_unit_test(damaged_profiles)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

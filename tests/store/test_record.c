@@ -22,9 +22,9 @@ static const struct record_cell *cell(const struct record *record, const char *n
 /* The order is a promise to readers of the CSV. */
 static void first_cells_are_these(void **state)
 {
-    static const char *const names[] = {"model", "strategy", "micro_batch", "gpus", "status", "tflops_per_gpu",
-        "hw_tflops_per_gpu", "published_tflops_per_gpu", "step_time_s", "tokens_per_s_per_gpu", "exposed_comm_s",
-        "peak_allocated_bytes", "peak_reserved_bytes"};
+    static const char *const names[] = {"model", "strategy", "micro_batch", "gpus", "status",
+        "tflops_per_gpu", "hw_tflops_per_gpu", "published_tflops_per_gpu", "step_time_s",
+        "tokens_per_s_per_gpu", "exposed_comm_s", "peak_allocated_bytes", "peak_reserved_bytes"};
     struct sample sample;
     struct record record;
     (void)state;
@@ -67,8 +67,10 @@ static void every_number_stands_under_its_name(void **state)
     const struct {
         const char *name;
         double *from;
-    } reals[] = {{"tflops_per_gpu", &result->tflops_per_gpu}, {"hw_tflops_per_gpu", &result->hw_tflops_per_gpu},
-        {"published_tflops_per_gpu", &point->published.tflops_per_gpu}, {"step_time_s", &result->exec.step_time_s},
+    } reals[] = {{"tflops_per_gpu", &result->tflops_per_gpu},
+        {"hw_tflops_per_gpu", &result->hw_tflops_per_gpu},
+        {"published_tflops_per_gpu", &point->published.tflops_per_gpu},
+        {"step_time_s", &result->exec.step_time_s},
         {"tokens_per_s_per_gpu", &result->tokens_per_s_per_gpu},
         {"exposed_comm_s", &result->exec.breakdown.exposed_comm_s},
         {"peak_allocated_bytes", &result->exec.memory.peak_allocated_bytes},
@@ -76,15 +78,22 @@ static void every_number_stands_under_its_name(void **state)
         {"hbm_capacity_bytes", &result->exec.memory.capacity_bytes},
         {"alloc_retries", &result->exec.memory.alloc_retries},
         {"alloc_retries_a_step", &result->exec.memory.alloc_retries_a_step},
-        {"alloc_stall_s", &result->exec.memory.alloc_stall_s}, {"compute_s", &result->exec.breakdown.compute_s},
-        {"contention_s", &result->exec.breakdown.contention_s}, {"host_bound_s", &result->exec.breakdown.host_bound_s},
-        {"other_idle_s", &result->exec.breakdown.other_idle_s}, {"comm_s", &result->exec.breakdown.comm_s},
+        {"alloc_stall_s", &result->exec.memory.alloc_stall_s},
+        {"compute_s", &result->exec.breakdown.compute_s},
+        {"contention_s", &result->exec.breakdown.contention_s},
+        {"host_bound_s", &result->exec.breakdown.host_bound_s},
+        {"other_idle_s", &result->exec.breakdown.other_idle_s},
+        {"comm_s", &result->exec.breakdown.comm_s},
         {"comm_latency_s", &result->exec.breakdown.comm_latency_s},
-        {"comm_wait_s", &result->exec.breakdown.comm_wait_s}, {"bubble_s", &result->exec.breakdown.bubble_s},
-        {"stage_wait_s", &result->exec.breakdown.stage_wait_s}, {"step_time_sd_s", &result->exec.step_time_sd_s},
-        {"step_time_p05_s", &result->exec.step_time_p05_s}, {"step_time_p95_s", &result->exec.step_time_p95_s},
-        {"model_tflops_per_gpu", &result->model_tflops_per_gpu}, {"mfu", &result->mfu}, {"hfu", &result->hfu},
-        {"samples_per_s", &result->samples_per_s}, {"nvlink_utilisation", &result->exec.nvlink_utilisation},
+        {"comm_wait_s", &result->exec.breakdown.comm_wait_s},
+        {"bubble_s", &result->exec.breakdown.bubble_s},
+        {"stage_wait_s", &result->exec.breakdown.stage_wait_s},
+        {"step_time_sd_s", &result->exec.step_time_sd_s},
+        {"step_time_p05_s", &result->exec.step_time_p05_s},
+        {"step_time_p95_s", &result->exec.step_time_p95_s},
+        {"model_tflops_per_gpu", &result->model_tflops_per_gpu}, {"mfu", &result->mfu},
+        {"hfu", &result->hfu}, {"samples_per_s", &result->samples_per_s},
+        {"nvlink_utilisation", &result->exec.nvlink_utilisation},
         {"nic_utilisation", &result->exec.nic_utilisation}, {"events", &result->exec.events},
         {"plan_ops", &result->plan_ops}};
     enum { REALS = sizeof reals / sizeof *reals };
@@ -124,7 +133,8 @@ static void out_of_memory_has_needs_and_no_speed(void **state)
     assert_int_equal(cell(&record, "peak_allocated_bytes")->kind, RECORD_NULL);
     assert_true(cell(&record, "shortfall_bytes")->real == 20 * 0x1p30); /* 100 - 80 GiB */
     assert_string_equal(cell(&record, "oom_category")->text, hbm_category_names[HBM_ACTIVATIONS]);
-    assert_int_equal(cell(&record, "published_oom")->kind, RECORD_NULL); /* nothing was published for it */
+    assert_int_equal(
+        cell(&record, "published_oom")->kind, RECORD_NULL); /* nothing was published for it */
 }
 
 static void curve_ignores_only_the_gpu_count(void **state)
@@ -148,7 +158,8 @@ static void curve_ignores_only_the_gpu_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(first_cells_are_these),
-        cmocka_unit_test(every_number_stands_under_its_name), cmocka_unit_test(out_of_memory_has_needs_and_no_speed),
+        cmocka_unit_test(every_number_stands_under_its_name),
+        cmocka_unit_test(out_of_memory_has_needs_and_no_speed),
         cmocka_unit_test(curve_ignores_only_the_gpu_count)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,21 +37,24 @@ static void end(struct held *held)
         arena_release(&held->arenas[i]);
 }
 
-/* Every number that a result holds gets a different value; what comes back makes the same record. */
+/* Every number that a result holds gets a different value; what comes back makes the same record.
+ */
 static void number_all(struct sample *sample, int i)
 {
     struct scenario_result *result = &sample->results[i];
     struct exec_breakdown *part = &result->exec.breakdown;
     struct exec_memory *memory = &result->exec.memory;
     bool ok = i != SAMPLE_OOM;
-    double *const of_ok[] = {&result->tflops_per_gpu, &result->model_tflops_per_gpu, &result->hw_tflops_per_gpu,
-        &result->mfu, &result->hfu, &result->tokens_per_s_per_gpu, &result->samples_per_s, &result->exec.step_time_s,
-        &result->exec.step_time_sd_s, &result->exec.step_time_p05_s, &result->exec.step_time_p95_s, &part->compute_s,
-        &part->contention_s, &part->exposed_comm_s, &part->host_bound_s, &part->other_idle_s, &part->comm_s,
-        &part->comm_latency_s, &part->comm_wait_s, &memory->peak_allocated_bytes, &memory->peak_reserved_bytes,
-        &memory->alloc_retries, &memory->alloc_retries_a_step, &memory->alloc_stall_s, &result->exec.nvlink_utilisation,
-        &result->exec.nic_utilisation};
-    double *const of_all[] = {&result->exec.events, &result->plan_ops, &result->wall_s, &memory->capacity_bytes};
+    double *const of_ok[] = {&result->tflops_per_gpu, &result->model_tflops_per_gpu,
+        &result->hw_tflops_per_gpu, &result->mfu, &result->hfu, &result->tokens_per_s_per_gpu,
+        &result->samples_per_s, &result->exec.step_time_s, &result->exec.step_time_sd_s,
+        &result->exec.step_time_p05_s, &result->exec.step_time_p95_s, &part->compute_s,
+        &part->contention_s, &part->exposed_comm_s, &part->host_bound_s, &part->other_idle_s,
+        &part->comm_s, &part->comm_latency_s, &part->comm_wait_s, &memory->peak_allocated_bytes,
+        &memory->peak_reserved_bytes, &memory->alloc_retries, &memory->alloc_retries_a_step,
+        &memory->alloc_stall_s, &result->exec.nvlink_utilisation, &result->exec.nic_utilisation};
+    double *const of_all[] = {
+        &result->exec.events, &result->plan_ops, &result->wall_s, &memory->capacity_bytes};
     for (size_t k = 0; k < sizeof of_ok / sizeof *of_ok && ok; k++)
         *of_ok[k] = 1000 * i + (double)k + 1.0 / 3;
     for (size_t k = 0; k < sizeof of_all / sizeof *of_all; k++)
@@ -88,8 +91,8 @@ static void assert_alike(const struct sample *sample, int i, const struct scenar
             fail_msg("%s of point %d is not what was stored", a->name, i);
     }
     const struct exec_memory *memory = &sample->results[i].exec.memory;
-    assert_memory_equal(
-        got->exec.memory.peak_category_bytes, memory->peak_category_bytes, sizeof memory->peak_category_bytes);
+    assert_memory_equal(got->exec.memory.peak_category_bytes, memory->peak_category_bytes,
+        sizeof memory->peak_category_bytes);
     assert_memory_equal(got->exec.memory.required_category_bytes, memory->required_category_bytes,
         sizeof memory->required_category_bytes);
     assert_true(got->wall_s == sample->results[i].wall_s);
@@ -98,9 +101,10 @@ static void assert_alike(const struct sample *sample, int i, const struct scenar
     assert_int_equal(got->exec.n_programs, stored->n_programs);
     assert_int_equal(got->exec.fullest, stored->fullest);
     for (int p = 0; p < stored->n_programs; p++)
-        for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++)
-            assert_true(!c->program ||
-                        *record_of_program(&got->exec.programs[p], c) == *record_of_program(&stored->programs[p], c));
+        for (const struct record_column *c = record_columns; c < record_columns + n_record_columns;
+             c++)
+            assert_true(!c->program || *record_of_program(&got->exec.programs[p], c) ==
+                                           *record_of_program(&stored->programs[p], c));
 }
 
 static void what_was_stored_comes_back(void **state)
@@ -148,11 +152,13 @@ static void a_run_goes_on_with_what_is_missing(void **state)
     put(&held, &sample, 3, 4);
     end(&held);
     assert_answer(store, "SELECT count(*) FROM v_unfinished", "0");
-    assert_answer(store, "SELECT printf('%d %d', (SELECT count(*) FROM run), count(*)) FROM point", "1 4");
+    assert_answer(
+        store, "SELECT printf('%d %d', (SELECT count(*) FROM run), count(*)) FROM point", "1 4");
     store_close(store);
 }
 
-/* Another sweep with the same points, here in another order and under another name: separate rows. */
+/* Another sweep with the same points, here in another order and under another name: separate rows.
+ */
 static void another_run_takes_what_is_alike(void **state)
 {
     (void)state;
@@ -173,10 +179,13 @@ static void another_run_takes_what_is_alike(void **state)
     assert_true(!held.known[0] && !held.known[1] && held.known[2] && held.known[3]);
     assert_true(held.results[3].exec.step_time_s == sample.results[0].exec.step_time_s);
     end(&held);
-    assert_answer(store, "SELECT group_concat(simulated_id) FROM point WHERE published_id = 'Q'", "2,1");
-    assert_answer(store, "SELECT count(*) FROM timeline", "8"); /* two of each of four points that ran */
+    assert_answer(
+        store, "SELECT group_concat(simulated_id) FROM point WHERE published_id = 'Q'", "2,1");
+    assert_answer(
+        store, "SELECT count(*) FROM timeline", "8"); /* two of each of four points that ran */
     assert_answer(store, "SELECT count(*) FROM memory", "32");
-    assert_answer(store, "SELECT DISTINCT scenario FROM v_scaling WHERE published_id = 'Q'", "other");
+    assert_answer(
+        store, "SELECT DISTINCT scenario FROM v_scaling WHERE published_id = 'Q'", "other");
     begin(&held, store, &other); /* as it was left */
     end(&held);
     assert_answer(store, "SELECT count(*) FROM run", "2");
@@ -184,9 +193,11 @@ static void another_run_takes_what_is_alike(void **state)
         other.points[i].options.name = "third";
         other.points[i].published.id = "R";
     }
-    begin(&held, store, &other); /* of the rows that are alike, those that were simulated; copies are newer */
+    begin(&held, store,
+        &other); /* of the rows that are alike, those that were simulated; copies are newer */
     end(&held);
-    assert_answer(store, "SELECT group_concat(simulated_id) FROM point WHERE published_id = 'R'", "2,1");
+    assert_answer(
+        store, "SELECT group_concat(simulated_id) FROM point WHERE published_id = 'R'", "2,1");
     store_close(store);
 }
 
@@ -198,7 +209,8 @@ static void begin_sampled(struct held *held, struct store *store, struct sample 
 {
     struct diag diag = DIAG_INIT;
     sample->set.n_points = 1;
-    const struct store_run_options options = {.set = &sample->set, .uncertainty = uncertainty, .samples = SAMPLES};
+    const struct store_run_options options = {
+        .set = &sample->set, .uncertainty = uncertainty, .samples = SAMPLES};
     *held = (struct held){0};
     store_run_begin(&held->run, store, &options, held->results, held->arenas, held->known, &diag);
     if (!held->known[0])
@@ -233,15 +245,16 @@ static void samples_of_the_same_draws_are_taken(void **state)
     begin_sampled(&held, store, &sample, &none, again);
     assert_true(again[0] && again[1] && held.results[0].samples[1].value[0] == 101);
     end(&held);
-    assert_answer(store, "SELECT printf('%d %d', (SELECT count(*) FROM sample), count(*)) FROM band", "2 1");
+    assert_answer(
+        store, "SELECT printf('%d %d', (SELECT count(*) FROM sample), count(*)) FROM band", "2 1");
     begin_sampled(&held, store, &sample, &other, differs);
     assert_true(!differs[0] && !differs[1]);
     end(&held);
     store_close(store);
 }
 
-/* The first transaction makes the row of the run and fails after that: the row is gone with it, and the next attempt
- * makes another one, whole. */
+/* The first transaction makes the row of the run and fails after that: the row is gone with it, and
+ * the next attempt makes another one, whole. */
 static void a_run_that_was_rolled_back_is_made_anew(void **state)
 {
     (void)state;
@@ -250,7 +263,8 @@ static void a_run_that_was_rolled_back_is_made_anew(void **state)
     struct diag diag = DIAG_INIT;
     struct store *store = must_open("again.db", STORE_WRITE);
     begin(&held, store, sample_init(&sample));
-    database_exec(store, "CREATE TEMP TRIGGER full BEFORE INSERT ON memory BEGIN SELECT raise(ABORT, 'full'); END",
+    database_exec(store,
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON memory BEGIN SELECT raise(ABORT, 'full'); END",
         "make it fail", &diag);
     assert_string_equal(diag.text, "");
     assert_int_equal(store_run_point(held.run, 0, &sample.results[0], &diag), STATUS_IO);
@@ -266,7 +280,8 @@ static void a_run_that_was_rolled_back_is_made_anew(void **state)
     store_close(store);
 }
 
-/* A commit does not wait for the disk, so what is read in the meantime is the newest; in the end it is one file. */
+/* A commit does not wait for the disk, so what is read in the meantime is the newest; in the end it
+ * is one file. */
 static void the_log_of_the_database_is_gone_in_the_end(void **state)
 {
     (void)state;
@@ -283,7 +298,8 @@ static void the_log_of_the_database_is_gone_in_the_end(void **state)
     end(&held);
     store_close(store);
     assert_int_not_equal(access("log.db-wal", F_OK), 0);
-    FILE *file = fopen("log.db", "rb"); /* byte 18 of the header: 1 without such a log, 2 with one (fileformat2) */
+    FILE *file = fopen(
+        "log.db", "rb"); /* byte 18 of the header: 1 without such a log, 2 with one (fileformat2) */
     assert_non_null(file);
     assert_int_equal(fseek(file, 18, SEEK_SET), 0);
     assert_int_equal(fgetc(file), 1);
@@ -293,7 +309,8 @@ static void the_log_of_the_database_is_gone_in_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_stored_comes_back),
-        cmocka_unit_test(a_run_goes_on_with_what_is_missing), cmocka_unit_test(another_run_takes_what_is_alike),
+        cmocka_unit_test(a_run_goes_on_with_what_is_missing),
+        cmocka_unit_test(another_run_takes_what_is_alike),
         cmocka_unit_test(samples_of_the_same_draws_are_taken),
         cmocka_unit_test(a_run_that_was_rolled_back_is_made_anew),
         cmocka_unit_test(the_log_of_the_database_is_gone_in_the_end)};

@@ -30,12 +30,18 @@ static void round_trip(void **state)
     assert_answer(store, "SELECT model FROM point WHERE gpus = 8", "tiny, \"quoted\"");
     assert_answer(store, "SELECT step_time_s FROM point WHERE gpus = 16", "2.4");
     assert_answer(store, "SELECT step_time_s FROM point WHERE status = 'oom'", "NULL");
-    assert_answer(store, "SELECT shortfall_bytes / 0x40000000 FROM point WHERE status = 'oom'", "20.0");
-    assert_answer(store, "SELECT json_extract(config, '$.train.micro_batch.value') FROM point WHERE gpus = 8", "8");
+    assert_answer(
+        store, "SELECT shortfall_bytes / 0x40000000 FROM point WHERE status = 'oom'", "20.0");
     assert_answer(store,
-        "SELECT json_extract(json, '$.gpu.name.value') FROM document JOIN point ON hardware_id = document.id", "a GPU");
-    assert_answer(store, "SELECT count(*) FROM document", "2"); /* four points share the hardware and the model */
-    assert_answer(store, "SELECT count(*) FROM timeline", "6"); /* two samples of each of three points */
+        "SELECT json_extract(config, '$.train.micro_batch.value') FROM point WHERE gpus = 8", "8");
+    assert_answer(store,
+        "SELECT json_extract(json, '$.gpu.name.value') FROM document JOIN point ON hardware_id = "
+        "document.id",
+        "a GPU");
+    assert_answer(store, "SELECT count(*) FROM document",
+        "2"); /* four points share the hardware and the model */
+    assert_answer(
+        store, "SELECT count(*) FROM timeline", "6"); /* two samples of each of three points */
     assert_answer(store, "SELECT count(*) FROM pragma_foreign_key_check", "0");
     store_close(store);
 }
@@ -46,13 +52,16 @@ static void settings_view(void **state)
     struct sample sample;
     (void)state;
     struct store *store = with_sample("settings.db", &sample);
-    assert_answer(
-        store, "SELECT \"train.micro_batch\" FROM v_settings JOIN point ON point.id = point_id WHERE gpus = 8", "8");
+    assert_answer(store,
+        "SELECT \"train.micro_batch\" FROM v_settings JOIN point ON point.id = point_id WHERE gpus "
+        "= 8",
+        "8");
     assert_answer(store, "SELECT count(*) FROM v_settings", "4");
     assert_answer(store, "SELECT count(*) > 100 FROM pragma_table_info('v_settings')", "1");
     struct diag diag = DIAG_INIT;
     assert_int_equal(
-        database_exec(store, "DROP VIEW v_settings; CREATE VIEW v_settings AS SELECT 1 AS older", "", &diag),
+        database_exec(
+            store, "DROP VIEW v_settings; CREATE VIEW v_settings AS SELECT 1 AS older", "", &diag),
         STATUS_OK);
     store_close(store);
     store = must_open("settings.db", STORE_WRITE);
@@ -65,12 +74,15 @@ static void scaling_view(void **state)
     struct sample sample;
     (void)state;
     struct store *store = with_sample("scaling.db", &sample);
-    /* 150, 125, 100 simulated and 160, 144, 120 published: 1 - 100 / 150, 1 - 120 / 160, 100 / 120 - 1 */
+    /* 150, 125, 100 simulated and 160, 144, 120 published: 1 - 100 / 150, 1 - 120 / 160, 100 / 120
+     * - 1 */
     assert_answer(store, "SELECT printf('%.6f', loss) FROM v_scaling WHERE gpus = 32", "0.333333");
     assert_answer(store, "SELECT published_loss FROM v_scaling WHERE gpus = 32", "0.25");
-    assert_answer(store, "SELECT printf('%.6f', deviation) FROM v_scaling WHERE gpus = 32", "-0.166667");
+    assert_answer(
+        store, "SELECT printf('%.6f', deviation) FROM v_scaling WHERE gpus = 32", "-0.166667");
     assert_answer(store, "SELECT loss FROM v_scaling WHERE gpus = 8", "0.0");
-    assert_answer(store, "SELECT loss FROM v_scaling WHERE gpus = 64", "NULL"); /* another curve: another batch */
+    assert_answer(store, "SELECT loss FROM v_scaling WHERE gpus = 64",
+        "NULL"); /* another curve: another batch */
     store_close(store);
 }
 
@@ -81,13 +93,16 @@ static void memory_and_breakdown_add_up(void **state)
     struct store *store = with_sample("sums.db", &sample);
     /* categories hold 1, 2, ... 8 GiB */
     assert_answer(store,
-        "SELECT (parameters_bytes + gradients_bytes + optimizer_bytes + activations_bytes + gathered_bytes + "
+        "SELECT (parameters_bytes + gradients_bytes + optimizer_bytes + activations_bytes + "
+        "gathered_bytes + "
         "buffers_bytes + "
         "context_bytes + nccl_bytes) / 0x40000000 FROM v_memory WHERE gpus = 8",
         "36.0");
-    assert_answer(store, "SELECT optimizer_bytes / 0x40000000 FROM v_memory WHERE status = 'oom'", "100.0");
+    assert_answer(
+        store, "SELECT optimizer_bytes / 0x40000000 FROM v_memory WHERE status = 'oom'", "100.0");
     assert_answer(store,
-        "SELECT count(*) FROM v_breakdown WHERE abs(compute_alone_s + contention_s + exposed_comm_s + bubble_s + "
+        "SELECT count(*) FROM v_breakdown WHERE abs(compute_alone_s + contention_s + "
+        "exposed_comm_s + bubble_s + "
         "host_bound_s + "
         "other_idle_s - step_time_s) < 1e-12",
         "3");
@@ -112,7 +127,8 @@ static void query_only_reads(void **state)
 {
     static const struct {
         const char *sql, *says;
-    } cases[] = {{"DELETE FROM run", "write one SELECT"}, {"SELECT 1; SELECT 2", "more than one statement"},
+    } cases[] = {{"DELETE FROM run", "write one SELECT"},
+        {"SELECT 1; SELECT 2", "more than one statement"},
         {"SELECT nosuch FROM run", "no such column: nosuch"}, {"-- nothing", "write one SELECT"}};
     struct sample sample;
     (void)state;
@@ -144,13 +160,14 @@ static void assert_refused(const char *path, enum store_mode mode, const char *s
     assert_non_null(strstr(diag.text, says));
     assert_int_equal(strncmp(diag.text, path, strlen(path)), 0);
     file = fopen(path, "rb");
-    assert_true((file ? fread(after, 1, sizeof after, file) : 0) == n && memcmp(before, after, n) == 0);
+    assert_true(
+        (file ? fread(after, 1, sizeof after, file) : 0) == n && memcmp(before, after, n) == 0);
     if (file)
         fclose(file);
 }
 
-/* The header of an SQLite file: user_version at byte 60, application_id at byte 68, four bytes, highest first
- * (sqlite.org/fileformat2). */
+/* The header of an SQLite file: user_version at byte 60, application_id at byte 68, four bytes,
+ * highest first (sqlite.org/fileformat2). */
 static void patch(const char *path, long at, unsigned char lowest)
 {
     FILE *file = fopen(path, "r+b");
@@ -191,8 +208,9 @@ static void others_databases_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(settings_view),
-        cmocka_unit_test(scaling_view), cmocka_unit_test(memory_and_breakdown_add_up),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),
+        cmocka_unit_test(settings_view), cmocka_unit_test(scaling_view),
+        cmocka_unit_test(memory_and_breakdown_add_up),
         cmocka_unit_test(newest_run_is_shown_and_none_is_lost), cmocka_unit_test(query_only_reads),
         cmocka_unit_test(others_databases_are_refused)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

@@ -28,9 +28,10 @@ struct compiled {
     struct plan plan;
 };
 
-/* T5's decoder sees as many tokens as its encoder where the options do not say, as in a scenario. */
-static inline void compile_on(const char *arch, struct compiled *out, const struct strategy_options *given,
-    const struct model_shape *shape, int gpus)
+/* T5's decoder sees as many tokens as its encoder where the options do not say, as in a scenario.
+ */
+static inline void compile_on(const char *arch, struct compiled *out,
+    const struct strategy_options *given, const struct model_shape *shape, int gpus)
 {
     struct strategy_options options = *given;
     struct hw hw = test_hw();
@@ -45,10 +46,11 @@ static inline void compile_on(const char *arch, struct compiled *out, const stru
 }
 
 /* On what can multiply so. */
-static inline void compile(
-    struct compiled *out, const struct strategy_options *options, const struct model_shape *shape, int gpus)
+static inline void compile(struct compiled *out, const struct strategy_options *options,
+    const struct model_shape *shape, int gpus)
 {
-    bool narrow = options->train.precision == PRECISION_FP4_MIXED || options->train.fp8_recipe == FP8_MXFP8;
+    bool narrow =
+        options->train.precision == PRECISION_FP4_MIXED || options->train.fp8_recipe == FP8_MXFP8;
     compile_on(narrow ? "Blackwell" : "Hopper", out, options, shape, gpus);
 }
 
@@ -59,21 +61,23 @@ static inline void drop(struct compiled *compiled)
 }
 
 /* This model on 8 GPUs cannot be done; the error says these words. */
-static inline void refuse_model(
-    const struct model_shape *shape, struct hw hw, const struct strategy_options *options, const char *words)
+static inline void refuse_model(const struct model_shape *shape, struct hw hw,
+    const struct strategy_options *options, const char *words)
 {
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct model model;
     struct plan plan = {0};
     model_build(&model, shape, &arena);
-    assert_int_equal(check_and_compile(&plan, options, &model, &hw, 8, &arena, &diag), STATUS_INPUT);
+    assert_int_equal(
+        check_and_compile(&plan, options, &model, &hw, 8, &arena, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, words));
     plan_release(&plan);
     arena_release(&arena);
 }
 
-static inline void refuse_plan(struct hw hw, const struct strategy_options *options, const char *words)
+static inline void refuse_plan(
+    struct hw hw, const struct strategy_options *options, const char *words)
 {
     refuse_model(&small_gpt, hw, options, words);
 }

@@ -1,6 +1,7 @@
-/* Bytes a parameter that each kind of kernel of a step on 8 ranks reads and writes besides the layers' own, and what
- * stays from step to step: of 16-bit numbers (H) 2, of FP32 (F) 4, of a shard (S) an eighth. Adam's step reads weights,
- * gradients and two moments and writes all but the gradients, 4 F and 3 F. */
+/* Bytes a parameter that each kind of kernel of a step on 8 ranks reads and writes besides the
+ * layers' own, and what stays from step to step: of 16-bit numbers (H) 2, of FP32 (F) 4, of a shard
+ * (S) an eighth. Adam's step reads weights, gradients and two moments and writes all but the
+ * gradients, 4 F and 3 F. */
 #include "strategy/strategy.h"
 
 #include <stdarg.h>
@@ -44,21 +45,25 @@ static const struct {
     struct row rows[MOST_ROWS];
     double parameters, gradients, optimizer, buffers; /* kept */
 } wanted[JOBS] = {
-    /* Gradients are added to FP32 ones, which DDP's hook reduces; clipping reads all and scales all in place. */
-    [NANOTRON_0] = {{{"/copy_to_bucket", B, H, H}, {"/fp32_grad.add_", B, H + F, F}, {"/copy_from_bucket", B, H, H},
-                        {"/grad_norm", O, F, 0}, {"grad_norm/mul_", O, F, F},
-                        {"optimizer/fused_adamw", O, 4 * F, 3 * F}, {"optimizer/copy_to_weight", O, F, H},
-                        {"fp32_grads.zero_", O, 0, F}},
+    /* Gradients are added to FP32 ones, which DDP's hook reduces; clipping reads all and scales all
+     * in place. */
+    [NANOTRON_0] = {{{"/copy_to_bucket", B, H, H}, {"/fp32_grad.add_", B, H + F, F},
+                        {"/copy_from_bucket", B, H, H}, {"/grad_norm", O, F, 0},
+                        {"grad_norm/mul_", O, F, F}, {"optimizer/fused_adamw", O, 4 * F, 3 * F},
+                        {"optimizer/copy_to_weight", O, F, H}, {"fp32_grads.zero_", O, 0, F}},
         H, F, 3 * F, H},
-    /* Each rank steps on its part; its part and those of all are made flat, gathered, copied out and to their places.
-     */
-    [NANOTRON_1] = {{{"/fp32_grad.add_", B, H + F, F}, {"/grad_norm", O, F, 0}, {"grad_norm/mul_", O, F, F},
-                        {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}, {"optimizer/copy_to_weight", O, F *S, H *S},
-                        {"fp32_grads.zero_", O, 0, F}, {"/flatten", O, H + H *S, H + H *S}, {"/copy_out", O, H, H},
+    /* Each rank steps on its part; its part and those of all are made flat, gathered, copied out
+     * and to their places. */
+    [NANOTRON_1] = {{{"/fp32_grad.add_", B, H + F, F}, {"/grad_norm", O, F, 0},
+                        {"grad_norm/mul_", O, F, F},
+                        {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S},
+                        {"optimizer/copy_to_weight", O, F *S, H *S}, {"fp32_grads.zero_", O, 0, F},
+                        {"/flatten", O, H + H *S, H + H *S}, {"/copy_out", O, H, H},
                         {"all_gather_coalesced/copy_", O, H, H}},
         H, F, 3 * F *S, 0},
     [MEGATRON] = {{{"grad_buffer.zero_", 1 << PHASE_FORWARD, 0, F}, {"/check_for_nan", B, F, 0},
-                      {"/scale", B | O, 2 * F, 2 * F}, {"/norm", O, F, 0}, {"optimizer/fused_adamw", O, 4 * F, 3 * F},
+                      {"/scale", B | O, 2 * F, 2 * F}, {"/norm", O, F, 0},
+                      {"optimizer/fused_adamw", O, 4 * F, 3 * F},
                       {"optimizer/weights_from_fp32", O, F, H}},
         H, F, 3 * F, 0},
     /* The mean over the ranks scales all gradients, clipping those of the own shard. */
@@ -67,38 +72,49 @@ static const struct {
                         {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S},
                         {"optimizer/weights_from_fp32", O, F *S, H *S}},
         H, F, 3 * F *S, 0},
-    /* BF16_Optimizer: FP32 gradients of all, reduced in 16 bits; a shard is stepped and all weights are gathered. */
-    [ZERO_0] = {{{"/fp32_grad.add_", B, H + F, F}, {"/flatten", B, F, H}, {"/mul_", B, H, H}, {"/copy_back", B, H, F},
-                    {"/grad_norm", O, F, 0}, {"optimizer/clip_tensors", O, F, F},
-                    {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}, {"optimizer/weights_from_fp32", O, F *S, H *S},
-                    {"/copy_list", O, H, H}, {"fp32_grads.zero_", O, 0, F}},
+    /* BF16_Optimizer: FP32 gradients of all, reduced in 16 bits; a shard is stepped and all weights
+     * are gathered. */
+    [ZERO_0] = {{{"/fp32_grad.add_", B, H + F, F}, {"/flatten", B, F, H}, {"/mul_", B, H, H},
+                    {"/copy_back", B, H, F}, {"/grad_norm", O, F, 0},
+                    {"optimizer/clip_tensors", O, F, F},
+                    {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S},
+                    {"optimizer/weights_from_fp32", O, F *S, H *S}, {"/copy_list", O, H, H},
+                    {"fp32_grads.zero_", O, 0, F}},
         H, F, 3 * F *S, 0},
     /* The norm is of doubles: a shard becomes 8 bytes an element. */
-    [ZERO_1] = {{{"/copy_to_bucket", B, H, H}, {"/div", B, H, H}, {"/flatten", B, H, H}, {"/copy_owned", B, H *S, H *S},
-                    {"/double", O, H *S, 8 * S}, {"/norm", O, 8 * S, 0}, {"optimizer/grads_to_fp32", O, H *S, F *S},
-                    {"optimizer/unscale_and_clip_grads", O, F *S, F *S},
-                    {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}, {"optimizer/weights_from_fp32", O, F *S, H *S}},
-        H, 0, 3 * F *S, -1},
-    [ZERO_3] = {{{"/copy_to_bucket", B, H, H}, {"/copy_list", B, H, H}, {"/div", B, H, H}, {"/double", O, H *S, 8 * S},
+    [ZERO_1] = {{{"/copy_to_bucket", B, H, H}, {"/div", B, H, H}, {"/flatten", B, H, H},
+                    {"/copy_owned", B, H *S, H *S}, {"/double", O, H *S, 8 * S},
                     {"/norm", O, 8 * S, 0}, {"optimizer/grads_to_fp32", O, H *S, F *S},
                     {"optimizer/unscale_and_clip_grads", O, F *S, F *S},
-                    {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}, {"optimizer/weights_from_fp32", O, F *S, H *S}},
+                    {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S},
+                    {"optimizer/weights_from_fp32", O, F *S, H *S}},
+        H, 0, 3 * F *S, -1},
+    [ZERO_3] = {{{"/copy_to_bucket", B, H, H}, {"/copy_list", B, H, H}, {"/div", B, H, H},
+                    {"/double", O, H *S, 8 * S}, {"/norm", O, 8 * S, 0},
+                    {"optimizer/grads_to_fp32", O, H *S, F *S},
+                    {"optimizer/unscale_and_clip_grads", O, F *S, F *S},
+                    {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S},
+                    {"optimizer/weights_from_fp32", O, F *S, H *S}},
         H *S, 0, 3 * F *S, -1},
     [FSDP] = {{{"/cat_grads", B, H, H}, {"/predivide", B, H, H}, {"/postdivide", B, H *S, H *S},
-                  {"/cast_sharded_grad", B, H *S, F *S}, {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}},
+                  {"/cast_sharded_grad", B, H *S, F *S},
+                  {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}},
         F *S, 0, 0, 0},
     /* Clipping: the norm reads the shard, the scale writes it. */
-    [FSDP_2] =
-        {{{"/copy_in", B, H, H}, {"/cast_sharded_grad", B, H *S, F *S}, {"optimizer/clip_grad_norm_/norm", O, F *S, 0},
-             {"optimizer/clip_grad_norm_/mul_", O, F *S, F *S}, {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}},
-            F *S, 0, 0, 0},
+    [FSDP_2] = {{{"/copy_in", B, H, H}, {"/cast_sharded_grad", B, H *S, F *S},
+                    {"optimizer/clip_grad_norm_/norm", O, F *S, 0},
+                    {"optimizer/clip_grad_norm_/mul_", O, F *S, F *S},
+                    {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}},
+        F *S, 0, 0, 0},
     /* Weights and gradients stay FP32; what multiplies is a copy. */
     [AUTOCAST] =
         {{{"/autocast", 1 << PHASE_FORWARD, F, H}, {"/cast_grad", B, H, F}, {"/cat_grads", B, F, F},
-             {"/predivide", B, F, F}, {"/postdivide", B, F *S, F *S}, {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}},
+             {"/predivide", B, F, F}, {"/postdivide", B, F *S, F *S},
+             {"optimizer/fused_adamw", O, 4 * F *S, 3 * F *S}},
             F *S, 0, 0, 0},
-    [DDP] = {{{"/autocast", 1 << PHASE_FORWARD, F, H}, {"/cast_grad", B, H, F}, {"/copy_to_bucket", B, F, F},
-                 {"/copy_from_bucket", B, F, F}, {"optimizer/fused_adamw", O, 4 * F, 3 * F}},
+    [DDP] = {{{"/autocast", 1 << PHASE_FORWARD, F, H}, {"/cast_grad", B, H, F},
+                 {"/copy_to_bucket", B, F, F}, {"/copy_from_bucket", B, F, F},
+                 {"optimizer/fused_adamw", O, 4 * F, 3 * F}},
         F, 0, 0, F},
 };
 
@@ -146,8 +162,10 @@ static struct row sum_of(const struct compiled *compiled, const char *end)
         if (op->kind != OP_KERNEL || !ends_so(op->name, end) || ends_so(op->name, "model.norm"))
             continue;
         sum.phases |= 1 << op->phase;
-        sum.reads += compiled->plan.kernels.at[op->index].read_bytes / (double)compiled->model.params;
-        sum.writes += compiled->plan.kernels.at[op->index].write_bytes / (double)compiled->model.params;
+        sum.reads +=
+            compiled->plan.kernels.at[op->index].read_bytes / (double)compiled->model.params;
+        sum.writes +=
+            compiled->plan.kernels.at[op->index].write_bytes / (double)compiled->model.params;
     }
     return sum;
 }
@@ -163,7 +181,8 @@ static double kept(const struct compiled *compiled, enum hbm_category category)
     return bytes / (double)compiled->model.params;
 }
 
-/* small_llama's tensors divide by 8. A norm's few numbers, of tensors instead of elements, are less than 1e-3. */
+/* small_llama's tensors divide by 8. A norm's few numbers, of tensors instead of elements, are less
+ * than 1e-3. */
 static void each_kernel_moves_its_bytes(void **state)
 {
     (void)state;
@@ -174,12 +193,13 @@ static void each_kernel_moves_its_bytes(void **state)
         if (!wanted[job].rows[0].name)
             continue;
         compile(&compiled, &options, &small_llama, RANKS);
-        for (const struct row *row = wanted[job].rows; row < wanted[job].rows + MOST_ROWS && row->name; row++) {
+        for (const struct row *row = wanted[job].rows;
+             row < wanted[job].rows + MOST_ROWS && row->name; row++) {
             struct row sum = sum_of(&compiled, row->name);
             if (sum.phases != row->phases || !(fabs(sum.reads - row->reads) < few) ||
                 !(fabs(sum.writes - row->writes) < few))
-                fail_msg("job %d, %s: phases %x, reads %g, writes %g", job, row->name, (unsigned)sum.phases, sum.reads,
-                    sum.writes);
+                fail_msg("job %d, %s: phases %x, reads %g, writes %g", job, row->name,
+                    (unsigned)sum.phases, sum.reads, sum.writes);
         }
         assert_near(kept(&compiled, HBM_PARAMETERS), wanted[job].parameters, few);
         assert_near(kept(&compiled, HBM_GRADIENTS), wanted[job].gradients, few);
@@ -190,10 +210,11 @@ static void each_kernel_moves_its_bytes(void **state)
     }
 }
 
-/* InternEvo gives whole tensors to ranks, the largest first to who has least. small_llama has an embedding and a head
- * of 1,000 x 64, which two ranks have alone; so the largest part is 64,000 parameters, which this rank is taken to
- * have: 2 bytes of its gradients for the norm, then FP32. All gradients of a step travel in 16 bits; a second
- * micro-batch adds its own to those of the first. */
+/* InternEvo gives whole tensors to ranks, the largest first to who has least. small_llama has an
+ * embedding and a head of 1,000 x 64, which two ranks have alone; so the largest part is 64,000
+ * parameters, which this rank is taken to have: 2 bytes of its gradients for the norm, then FP32.
+ * All gradients of a step travel in 16 bits; a second micro-batch adds its own to those of the
+ * first. */
 static void internevo_steps_on_the_largest_part(void **state)
 {
     (void)state;
@@ -202,7 +223,8 @@ static void internevo_steps_on_the_largest_part(void **state)
         struct compiled compiled;
         compile(&compiled, &options, &small_llama, RANKS);
         double part = 64000 / (double)compiled.model.params;
-        const struct row rows[] = {{"grad_norm", O, H * part, 0}, {"optimizer/grads_to_fp32", O, H * part, F * part},
+        const struct row rows[] = {{"grad_norm", O, H * part, 0},
+            {"optimizer/grads_to_fp32", O, H * part, F * part},
             {"optimizer/fused_adamw", O, 4 * F * part, 3 * F * part},
             {"optimizer/params_from_fp32", O, F * part, H * part}, {"/flatten", B, H, H},
             {"/unflatten_and_copy", B, H, H},
@@ -219,7 +241,8 @@ static void internevo_steps_on_the_largest_part(void **state)
     }
 }
 
-/* Megatron-LM's moments in BF16: the fused kernel reads and writes 2 bytes less of each, and as many less are kept. */
+/* Megatron-LM's moments in BF16: the fused kernel reads and writes 2 bytes less of each, and as
+ * many less are kept. */
 static void moments_in_bf16_are_read_so(void **state)
 {
     (void)state;
@@ -239,9 +262,10 @@ static void moments_in_bf16_are_read_so(void **state)
     }
 }
 
-/* Gradients that backward makes buffers for, and those that are left when the optimizer begins: all as they are made
- * (H, under autocast F), the reduced shards of FSDP and ZeRO; Megatron's products add to main_grad, so that only the
- * embedding (64,000 parameters) and seven norms of 64 have buffers. InternEvo's are its tensors' own. */
+/* Gradients that backward makes buffers for, and those that are left when the optimizer begins: all
+ * as they are made (H, under autocast F), the reduced shards of FSDP and ZeRO; Megatron's products
+ * add to main_grad, so that only the embedding (64,000 parameters) and seven norms of 64 have
+ * buffers. InternEvo's are its tensors' own. */
 #define UNFUSED (H * (64000 + 7 * 64))
 static const struct {
     double made, left; /* of a parameter; MEGATRON's: bytes in all */
@@ -274,28 +298,32 @@ static void gradients_live_as_long_as_they_are_read(void **state)
                 continue;
             const struct plan_buffer *buffer = &program->buffers.at[op->index];
             live[buffer->category] += (op->kind == OP_ALLOC ? 1 : -1) * (double)buffer->bytes;
-            if (op->kind == OP_ALLOC && op->phase == PHASE_BACKWARD && buffer->category == HBM_GRADIENTS)
+            if (op->kind == OP_ALLOC && op->phase == PHASE_BACKWARD &&
+                buffer->category == HBM_GRADIENTS)
                 made += (double)buffer->bytes;
         }
         double params = job == MEGATRON || job == MEGATRON_1 ? 1 : (double)compiled.model.params;
         assert_near(made / params, gradients[job].made, 1e-3);
         assert_near(live[HBM_GRADIENTS] / params, gradients[job].left, 1e-3);
-        assert_true(live[HBM_ACTIVATIONS] == 0 && live[HBM_GATHERED] == 0 && live[HBM_BUFFERS] == 0);
+        assert_true(
+            live[HBM_ACTIVATIONS] == 0 && live[HBM_GATHERED] == 0 && live[HBM_BUFFERS] == 0);
         drop(&compiled);
     }
 }
 
-/* Where the host stands in a step, whatever the ranks: for the loss (nanotron, DeepSpeed's pipeline engine without
- * ZeRO), for the norm of gradients (InternEvo and ZeRO, by .item()), for the norm of each tensor (BF16_Optimizer).
- * FSDP's and DDP's loops here read no loss; how far FSDP1 and ZeRO-3 run ahead is another test's. */
+/* Where the host stands in a step, whatever the ranks: for the loss (nanotron, DeepSpeed's pipeline
+ * engine without ZeRO), for the norm of gradients (InternEvo and ZeRO, by .item()), for the norm of
+ * each tensor (BF16_Optimizer). FSDP's and DDP's loops here read no loss; how far FSDP1 and ZeRO-3
+ * run ahead is another test's. */
 static void hosts_wait_for_what_they_print(void **state)
 {
     (void)state;
     static const struct {
         enum one_job job;
         int numbers, tensors;
-    } jobs[] = {{NANOTRON_0, 1, 0}, {NANOTRON_1, 1, 0}, {INTERNEVO, 1, 0}, {INTERNEVO_2, 1, 0}, {MEGATRON, 0, 0},
-        {MEGATRON_1, 0, 0}, {ZERO_0, 2, 1}, {ZERO_1, 1, 0}, {FSDP_2, 0, 0}, {DDP, 0, 0}};
+    } jobs[] = {{NANOTRON_0, 1, 0}, {NANOTRON_1, 1, 0}, {INTERNEVO, 1, 0}, {INTERNEVO_2, 1, 0},
+        {MEGATRON, 0, 0}, {MEGATRON_1, 0, 0}, {ZERO_0, 2, 1}, {ZERO_1, 1, 0}, {FSDP_2, 0, 0},
+        {DDP, 0, 0}};
     for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++)
         for (int ranks = 1; ranks <= RANKS; ranks *= RANKS) {
             struct strategy_options options = options_of_job(jobs[j].job);
@@ -309,7 +337,8 @@ static void hosts_wait_for_what_they_print(void **state)
         }
 }
 
-/* A reduction of DDP on one rank is the host's call alone, of which there are as many as collectives on others. */
+/* A reduction of DDP on one rank is the host's call alone, of which there are as many as
+ * collectives on others. */
 static void one_rank_has_the_hosts_part(void **state)
 {
     (void)state;
@@ -329,7 +358,8 @@ static void one_rank_has_the_hosts_part(void **state)
     assert_true(calls[1] == 0 && collectives[0] == 0);
 }
 
-/* Whatever the job: what is named after the optimizer is its phase, and a step ends with as much as it began with. */
+/* Whatever the job: what is named after the optimizer is its phase, and a step ends with as much as
+ * it began with. */
 static void steps_leave_nothing_behind(void **state)
 {
     (void)state;

@@ -11,9 +11,10 @@
 
 #include "compiled.h"
 
-/* Once a step, before forward: small_resnet has a norm in its stem (8 channels), three in each of 6 blocks and one in
- * each of 4 shortcuts: 8 + 2 (8 + 8 + 16) + 16, 8 + 8 + 32 + 32, 2 (16 + 16 + 64) + 64, 32 + 32 + 128 + 128 = 744
- * channels, of which mean and variance go in FP32; and 23 counters of 8 bytes. */
+/* Once a step, before forward: small_resnet has a norm in its stem (8 channels), three in each of 6
+ * blocks and one in each of 4 shortcuts: 8 + 2 (8 + 8 + 16) + 16, 8 + 8 + 32 + 32, 2 (16 + 16 + 64)
+ * + 64, 32 + 32 + 128 + 128 = 744 channels, of which mean and variance go in FP32; and 23 counters
+ * of 8 bytes. */
 static void ddp_broadcasts_statistics(void **state)
 {
     (void)state;
@@ -36,24 +37,29 @@ static int kernels(const struct plan *plan, const char *name)
 {
     int n = 0;
     for (int o = 0; o < plan->programs[0].ops.n; o++)
-        n += plan->programs[0].ops.at[o].kind == OP_KERNEL && strstr(plan->programs[0].ops.at[o].name, name);
+        n += plan->programs[0].ops.at[o].kind == OP_KERNEL &&
+             strstr(plan->programs[0].ops.at[o].name, name);
     return n;
 }
 
-/* One rank's reducer copies every gradient into its bucket and back, and statistics into what it broadcasts (two
- * formats) and back (mean, variance and a counter for each of 23 norms), as eight do; the module alone does neither. */
+/* One rank's reducer copies every gradient into its bucket and back, and statistics into what it
+ * broadcasts (two formats) and back (mean, variance and a counter for each of 23 norms), as eight
+ * do; the module alone does neither. */
 static void one_rank_goes_through_all_of_it(void **state)
 {
     (void)state;
-    static const int kinds[] = {STRATEGY_DDP, STRATEGY_DDP, STRATEGY_SINGLE_DEVICE}, ranks[] = {8, 1, 1};
+    static const int kinds[] = {STRATEGY_DDP, STRATEGY_DDP, STRATEGY_SINGLE_DEVICE},
+                     ranks[] = {8, 1, 1};
     for (int i = 0; i < 3; i++) {
         struct strategy_options options = options_of(NO_SHARD);
         options.kind = kinds[i];
         struct compiled compiled;
         compile(&compiled, &options, &small_resnet, ranks[i]);
         bool ddp = kinds[i] == STRATEGY_DDP;
-        assert_int_equal(kernels(&compiled.plan, "/copy_to_bucket"), ddp ? compiled.model.n_tensors : 0);
-        assert_int_equal(kernels(&compiled.plan, "/copy_from_bucket"), ddp ? compiled.model.n_tensors : 0);
+        assert_int_equal(
+            kernels(&compiled.plan, "/copy_to_bucket"), ddp ? compiled.model.n_tensors : 0);
+        assert_int_equal(
+            kernels(&compiled.plan, "/copy_from_bucket"), ddp ? compiled.model.n_tensors : 0);
         assert_int_equal(kernels(&compiled.plan, "/flatten"), ddp ? 2 : 0);
         assert_int_equal(kernels(&compiled.plan, "running_statistics/copy"), ddp ? 2 * 23 : 0);
         assert_int_equal(kernels(&compiled.plan, "num_batches_tracked/copy"), ddp ? 23 : 0);
@@ -62,9 +68,9 @@ static void one_rank_goes_through_all_of_it(void **state)
     }
 }
 
-/* Reducer::finalize_backward goes through the buckets in the order in which they were sent: the compute stream waits
- * for one, copies its gradients out of it, then comes to the next. So the first copy of every bucket waits for its
- * reduction, and no other copy waits. */
+/* Reducer::finalize_backward goes through the buckets in the order in which they were sent: the
+ * compute stream waits for one, copies its gradients out of it, then comes to the next. So the
+ * first copy of every bucket waits for its reduction, and no other copy waits. */
 static void buckets_are_emptied_one_by_one(void **state)
 {
     (void)state;
@@ -105,15 +111,17 @@ static double most_gradients(const struct plan *plan)
         if ((op->kind != OP_ALLOC && op->kind != OP_FREE) ||
             plan->programs[0].buffers.at[op->index].category != HBM_GRADIENTS)
             continue;
-        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
+        live +=
+            (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
         most = live > most ? live : most;
     }
     return most;
 }
 
-/* mark_variable_ready_dense copies a gradient into its bucket in either case, because zero_grad(set_to_none=True) makes
- * autograd bring a new tensor; gradient_as_bucket_view then lets go of it and copies nothing back. Under no_sync
- * nothing is copied, so that all gradients (FP32) wait for the last micro-step outside the buckets. */
+/* mark_variable_ready_dense copies a gradient into its bucket in either case, because
+ * zero_grad(set_to_none=True) makes autograd bring a new tensor; gradient_as_bucket_view then lets
+ * go of it and copies nothing back. Under no_sync nothing is copied, so that all gradients (FP32)
+ * wait for the last micro-step outside the buckets. */
 static void gradients_as_views_of_buckets(void **state)
 {
     (void)state;
@@ -130,14 +138,16 @@ static void gradients_as_views_of_buckets(void **state)
             if (4 * (double)compiled.model.tensors[t].numel > largest)
                 largest = 4 * (double)compiled.model.tensors[t].numel;
         assert_int_equal(kernels(&compiled.plan, "/copy_to_bucket"), compiled.model.n_tensors);
-        assert_int_equal(kernels(&compiled.plan, "/copy_from_bucket"), views ? 0 : compiled.model.n_tensors);
+        assert_int_equal(
+            kernels(&compiled.plan, "/copy_from_bucket"), views ? 0 : compiled.model.n_tensors);
         assert_true(most_gradients(&compiled.plan) == (views && !accumulates ? largest : all));
         drop(&compiled);
     }
 }
 
-/* FP16: GradScaler.step reads on the host whether a gradient overflowed (_maybe_opt_step), unless the optimizer looks
- * itself, on the GPU: PyTorch's fused ones do (_step_supports_amp_scaling). BF16 goes without a scaler. */
+/* FP16: GradScaler.step reads on the host whether a gradient overflowed (_maybe_opt_step), unless
+ * the optimizer looks itself, on the GPU: PyTorch's fused ones do (_step_supports_amp_scaling).
+ * BF16 goes without a scaler. */
 static void a_scaler_reads_found_inf(void **state)
 {
     (void)state;
@@ -150,8 +160,9 @@ static void a_scaler_reads_found_inf(void **state)
         compile(&compiled, &options, &small_gpt, 8);
         int waits = 0;
         for (int o = 0; o < compiled.plan.programs[0].ops.n; o++)
-            waits += compiled.plan.programs[0].ops.at[o].kind == OP_HOST_WAIT &&
-                     strcmp(compiled.plan.programs[0].ops.at[o].name, "optimizer/found_inf.item") == 0;
+            waits +=
+                compiled.plan.programs[0].ops.at[o].kind == OP_HOST_WAIT &&
+                strcmp(compiled.plan.programs[0].ops.at[o].name, "optimizer/found_inf.item") == 0;
         assert_int_equal(waits, i % 2 && i / 2 != OPTIMIZER_FUSED);
         drop(&compiled);
     }
@@ -169,9 +180,9 @@ static double moved(const struct plan *plan, const char *name)
     return bytes;
 }
 
-/* The training loop of PyTorch 1.4's benchmark, in FP32: a gradient is added to what is there (two read, one written),
- * the buckets are divided where they lie (one, one), SGD adds the weights to the gradients (two, one). Each passes all
- * parameters once; none does by default. */
+/* The training loop of PyTorch 1.4's benchmark, in FP32: a gradient is added to what is there (two
+ * read, one written), the buckets are divided where they lie (one, one), SGD adds the weights to
+ * the gradients (two, one). Each passes all parameters once; none does by default. */
 static void pytorch_1_4_passes_gradients_three_times_more(void **state)
 {
     (void)state;
@@ -189,8 +200,10 @@ static void pytorch_1_4_passes_gradients_three_times_more(void **state)
         assert_true(moved(&compiled.plan, "/accumulate_grad") == 3 * bytes);
         assert_true(moved(&compiled.plan, "bucket/div_") == 2 * bytes);
         assert_true(moved(&compiled.plan, "optimizer/grad.add") == 3 * bytes);
-        assert_int_equal(kernels(&compiled.plan, "/accumulate_grad"), old * compiled.model.n_tensors);
-        assert_int_equal(kernels(&compiled.plan, "optimizer/grad.add"), old * compiled.model.n_tensors);
+        assert_int_equal(
+            kernels(&compiled.plan, "/accumulate_grad"), old * compiled.model.n_tensors);
+        assert_int_equal(
+            kernels(&compiled.plan, "optimizer/grad.add"), old * compiled.model.n_tensors);
         drop(&compiled);
     }
 }

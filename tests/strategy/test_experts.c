@@ -1,4 +1,5 @@
-/* What a plan makes of a mixture of experts: exchanges between the ranks that share them, and waits of the host. */
+/* What a plan makes of a mixture of experts: exchanges between the ranks that share them, and waits
+ * of the host. */
 #include "strategy/strategy.h"
 
 #include <stdarg.h>
@@ -14,10 +15,10 @@
 #include "../near.h"
 #include "compiled.h"
 
-/* Four ranks that share small_moe's eight experts, each of them `tensor` ranks; each expert whole, or cut over `cut`.
- */
-static void compile_cut(
-    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor, int cut, int shard)
+/* Four ranks that share small_moe's eight experts, each of them `tensor` ranks; each expert whole,
+ * or cut over `cut`. */
+static void compile_cut(struct compiled *out, const struct strategy_options *options,
+    const struct hw *hw, int tensor, int cut, int shard)
 {
     const int size[AXIS_COUNT] = {[AXIS_EP] = 4, [AXIS_TP] = tensor, [AXIS_DP_SHARD] = shard};
     struct diag diag = DIAG_INIT;
@@ -31,14 +32,15 @@ static void compile_cut(
     struct job job = strategy_job(options, &out->model, hw, 1);
     job.workload.parallel = parallel;
     assert_true(mesh_build(&job.mesh, size, mesh_order_default, &bad));
-    assert_int_equal(strategy_compile(&out->plan, &job, (struct source_pos){0}, &out->arena, &diag), STATUS_OK);
+    assert_int_equal(
+        strategy_compile(&out->plan, &job, (struct source_pos){0}, &out->arena, &diag), STATUS_OK);
     char why[256];
     if (!plan_check(&out->plan, why, sizeof why))
         fail_msg("%s", why);
 }
 
-static void compile_sharded(
-    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor, int shard)
+static void compile_sharded(struct compiled *out, const struct strategy_options *options,
+    const struct hw *hw, int tensor, int shard)
 {
     compile_cut(out, options, hw, tensor, 0, shard);
 }
@@ -53,12 +55,14 @@ static int ops(const struct plan *plan, int kind, const char *name)
 {
     int n = 0;
     for (int o = 0; o < plan->programs[0].ops.n; o++)
-        n += plan->programs[0].ops.at[o].kind == kind && strstr(plan->programs[0].ops.at[o].name, name);
+        n += plan->programs[0].ops.at[o].kind == kind &&
+             strstr(plan->programs[0].ops.at[o].name, name);
     return n;
 }
 
-/* Two blocks of three have experts. Each sends rows and probabilities twice forward less combine's probabilities, and
- * as often backward, over the four ranks; recomputation sends again what forward did, and the host waits again. */
+/* Two blocks of three have experts. Each sends rows and probabilities twice forward less combine's
+ * probabilities, and as often backward, over the four ranks; recomputation sends again what forward
+ * did, and the host waits again. */
 static void ranks_exchange_rows(void **state)
 {
     (void)state;
@@ -74,20 +78,23 @@ static void ranks_exchange_rows(void **state)
         assert_int_equal(ops(&compiled.plan, OP_COLLECTIVE, "all_to_all"), 2 * (3 * forward + 3));
         assert_int_equal(ops(&compiled.plan, OP_COLLECTIVE, "all_gather"), 2 * forward);
         assert_int_equal(ops(&compiled.plan, OP_HOST_WAIT, "tolist"), 2 * forward);
-        assert_int_equal(compiled.plan.groups.at[compiled.plan.collectives.at[0].group].ranks.size, 4);
+        assert_int_equal(
+            compiled.plan.groups.at[compiled.plan.collectives.at[0].group].ranks.size, 4);
         drop(&compiled);
     }
 }
 
 /* Whether the first op of that kind and name waits for one of the other. */
-static bool op_waits_for(const struct plan_program *program, int kind, const char *name, const char *awaited)
+static bool op_waits_for(
+    const struct plan_program *program, int kind, const char *name, const char *awaited)
 {
     for (int o = 0; o < program->ops.n; o++) {
         const struct plan_op *op = &program->ops.at[o];
         if (op->kind != kind || !strstr(op->name, name))
             continue;
         for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
-            if (program->waits.at[w] < program->ops.n && strstr(program->ops.at[program->waits.at[w]].name, awaited))
+            if (program->waits.at[w] < program->ops.n &&
+                strstr(program->ops.at[program->waits.at[w]].name, awaited))
                 return true;
         return false;
     }
@@ -99,8 +106,9 @@ static bool waits_for(const struct plan_program *program, const char *name, cons
     return op_waits_for(program, OP_KERNEL, name, awaited);
 }
 
-/* The shared expert's second half has a collective of tensor parallelism, which begins after the combine on a stream of
- * another group and ends before: what adds rows up waits for the combine nevertheless; so in backward. */
+/* The shared expert's second half has a collective of tensor parallelism, which begins after the
+ * combine on a stream of another group and ends before: what adds rows up waits for the combine
+ * nevertheless; so in backward. */
 static void a_wait_is_for_its_own_exchange(void **state)
 {
     (void)state;
@@ -117,8 +125,9 @@ static void a_wait_is_for_its_own_exchange(void **state)
     drop(&compiled);
 }
 
-/* Experts that are cut: what has come by an exchange is gathered over the ranks of each, what they sum is sent back.
- * No kernel lies between, so each collective waits for the other group's before it, in backward too. */
+/* Experts that are cut: what has come by an exchange is gathered over the ranks of each, what they
+ * sum is sent back. No kernel lies between, so each collective waits for the other group's before
+ * it, in backward too. */
 static void exchanges_of_two_groups_take_turns(void **state)
 {
     (void)state;
@@ -127,12 +136,14 @@ static void exchanges_of_two_groups_take_turns(void **state)
     struct compiled compiled;
     options.kind = STRATEGY_SINGLE_DEVICE;
     compile_cut(&compiled, &options, &hw, 2, 2, 1);
-    static const char *const pairs[][2] = {{"mlp.gather_rows/all_gather", "mlp.dispatch_probs/all_to_all"},
+    static const char *const pairs[][2] = {
+        {"mlp.gather_rows/all_gather", "mlp.dispatch_probs/all_to_all"},
         {"mlp.combine/all_to_all", "mlp.scatter_rows/reduce_scatter"},
         {"mlp.scatter_rows.dgrad/all_gather", "mlp.combine.dgrad/all_to_all"},
         {"mlp.dispatch.dgrad/all_to_all", "mlp.gather_rows.dgrad/reduce_scatter"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        assert_true(op_waits_for(&compiled.plan.programs[0], OP_COLLECTIVE, pairs[i][0], pairs[i][1]));
+        assert_true(
+            op_waits_for(&compiled.plan.programs[0], OP_COLLECTIVE, pairs[i][0], pairs[i][1]));
     drop(&compiled);
 }
 
@@ -150,8 +161,8 @@ static void a_loop_stops_the_host(void **state)
     drop(&compiled);
 }
 
-/* Adapters go beside linear layers, of which experts' stacks are none: q, k, v, o of 3 blocks, 3 matrices of the dense
- * one, router, shared expert's 3 and its gate of the others. */
+/* Adapters go beside linear layers, of which experts' stacks are none: q, k, v, o of 3 blocks, 3
+ * matrices of the dense one, router, shared expert's 3 and its gate of the others. */
 static void adapters_leave_experts_alone(void **state)
 {
     (void)state;
@@ -182,8 +193,9 @@ static double host_of(const struct plan *plan, const char *name)
     return 0;
 }
 
-/* A rank has two of eight experts. The second one's kernel takes 7 us more of each grouped GEMM, and its gradient is an
- * operation of autograd, 5 us. A dense GEMM is one kernel. In FP8 as in BF16. */
+/* A rank has two of eight experts. The second one's kernel takes 7 us more of each grouped GEMM,
+ * and its gradient is an operation of autograd, 5 us. A dense GEMM is one kernel. In FP8 as in
+ * BF16. */
 static void each_expert_is_started(void **state)
 {
     (void)state;
@@ -196,10 +208,12 @@ static void each_expert_is_started(void **state)
         options.train.precision = fp8 ? PRECISION_FP8_MIXED : PRECISION_BF16_MIXED;
         options.host.expert_launch_s = 7e-6;
         compile_shared(&compiled, &options, &hw, 1);
-        assert_near(host_of(&compiled.plan, "mlp.experts.gate_up_proj"), 10e-6 + (fp8 ? 0 : 7e-6), 1e-11);
+        assert_near(
+            host_of(&compiled.plan, "mlp.experts.gate_up_proj"), 10e-6 + (fp8 ? 0 : 7e-6), 1e-11);
         assert_near(host_of(&compiled.plan, "mlp.experts.swiglu"), 10e-6, 1e-11);
         assert_near(host_of(&compiled.plan, "mlp.experts.down_proj.dgrad"), 5e-6 + 7e-6, 1e-11);
-        assert_near(host_of(&compiled.plan, "mlp.experts.down_proj.wgrad"), 5e-6 + 7e-6 + 5e-6, 1e-11);
+        assert_near(
+            host_of(&compiled.plan, "mlp.experts.down_proj.wgrad"), 5e-6 + 7e-6 + 5e-6, 1e-11);
         assert_near(host_of(&compiled.plan, "self_attn.o_proj.wgrad"), 5e-6, 1e-11);
         drop(&compiled);
     }
@@ -209,7 +223,8 @@ static int recomputed(const struct plan *plan, const char *name)
 {
     int n = 0;
     for (int o = 0; o < plan->programs[0].ops.n; o++)
-        n += plan->programs[0].ops.at[o].kind == OP_KERNEL && plan->programs[0].ops.at[o].phase == PHASE_RECOMPUTE &&
+        n += plan->programs[0].ops.at[o].kind == OP_KERNEL &&
+             plan->programs[0].ops.at[o].phase == PHASE_RECOMPUTE &&
              strstr(plan->programs[0].ops.at[o].name, name);
     return n;
 }
@@ -225,23 +240,24 @@ static int64_t held_for_backward(const struct plan *plan)
         begun |= op->phase == PHASE_FORWARD;
         if (begun && op->phase != PHASE_FORWARD)
             break;
-        if ((op->kind == OP_ALLOC || op->kind == OP_FREE) && program->buffers.at[op->index].category == HBM_ACTIVATIONS)
+        if ((op->kind == OP_ALLOC || op->kind == OP_FREE) &&
+            program->buffers.at[op->index].category == HBM_ACTIVATIONS)
             held += (op->kind == OP_ALLOC ? 1 : -1) * program->buffers.at[op->index].bytes;
     }
     return held;
 }
 
-/* Of two blocks with experts: `moe` sends and waits again, in the phase of recomputation, and nothing of it is held
- * between the passes; `moe_act` and `layernorm` run their kernel again. Model FLOP stay, `moe` adds those of its
- * products. */
+/* Of two blocks with experts: `moe` sends and waits again, in the phase of recomputation, and
+ * nothing of it is held between the passes; `moe_act` and `layernorm` run their kernel again. Model
+ * FLOP stay, `moe` adds those of its products. */
 static void parts_are_recomputed(void **state)
 {
     (void)state;
     static const struct {
         const char *modules;
         int all_to_alls, waits, swiglus, norms;
-    } cases[] = {{NULL, 6, 1, 0, 0}, {"moe", 9, 2, 1, 0}, {"moe_act", 6, 1, 1, 0}, {"layernorm", 6, 1, 0, 1},
-        {"moe_act,layernorm", 6, 1, 1, 1}};
+    } cases[] = {{NULL, 6, 1, 0, 0}, {"moe", 9, 2, 1, 0}, {"moe_act", 6, 1, 1, 0},
+        {"layernorm", 6, 1, 0, 1}, {"moe_act,layernorm", 6, 1, 1, 1}};
     int64_t held[5];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct strategy_options options = options_of(NO_SHARD);
@@ -251,7 +267,8 @@ static void parts_are_recomputed(void **state)
         options.train.fusion = FUSION_TRANSFORMER_ENGINE;
         options.train.recompute_modules = cases[i].modules;
         compile_shared(&compiled, &options, &hw, 1);
-        assert_int_equal(ops(&compiled.plan, OP_COLLECTIVE, "all_to_all"), 2 * cases[i].all_to_alls);
+        assert_int_equal(
+            ops(&compiled.plan, OP_COLLECTIVE, "all_to_all"), 2 * cases[i].all_to_alls);
         assert_int_equal(ops(&compiled.plan, OP_HOST_WAIT, "tolist"), 2 * cases[i].waits);
         assert_int_equal(recomputed(&compiled.plan, "experts.swiglu"), 2 * cases[i].swiglus);
         assert_int_equal(recomputed(&compiled.plan, "input_layernorm"), 3 * cases[i].norms);
@@ -263,10 +280,10 @@ static void parts_are_recomputed(void **state)
     assert_true(held[4] < held[2] && held[4] < held[3]);
 }
 
-/* Of DeepSeek's three blocks, of which the first is dense: products of a part that run again, and bytes that a token
- * does not hold. A dense block's feed-forward layer holds four rows of its width (gate, its SiLU, up, their product),
- * so does the shared expert; latent attention holds queries and keys of 4 x 24, and
- * of kv_b_proj values of 4 x 12 with keys of 4 x 16 beside them. */
+/* Of DeepSeek's three blocks, of which the first is dense: products of a part that run again, and
+ * bytes that a token does not hold. A dense block's feed-forward layer holds four rows of its width
+ * (gate, its SiLU, up, their product), so does the shared expert; latent attention holds queries
+ * and keys of 4 x 24, and of kv_b_proj values of 4 x 12 with keys of 4 x 16 beside them. */
 static void parts_of_deepseek_are_recomputed(void **state)
 {
     (void)state;
@@ -275,7 +292,8 @@ static void parts_of_deepseek_are_recomputed(void **state)
         const char *modules, *product;
         int times;
         int64_t elements; /* of a token */
-    } cases[] = {{NULL, "_proj", 0, 0}, {"mla_up_proj", "kv_b_proj", BLOCKS, (int64_t)BLOCKS * 4 * (24 + 24 + 16 + 12)},
+    } cases[] = {{NULL, "_proj", 0, 0},
+        {"mla_up_proj", "kv_b_proj", BLOCKS, (int64_t)BLOCKS * 4 * (24 + 24 + 16 + 12)},
         {"mla_up_proj", "q_b_proj", BLOCKS, (int64_t)BLOCKS * 4 * (24 + 24 + 16 + 12)},
         {"mlp", "mlp.gate_proj", BLOCKS - MOE_BLOCKS, (int64_t)(BLOCKS - MOE_BLOCKS) * 4 * 160},
         {"shared_experts", "shared_experts.up_proj", MOE_BLOCKS, (int64_t)MOE_BLOCKS * 4 * 48}};
@@ -290,14 +308,15 @@ static void parts_of_deepseek_are_recomputed(void **state)
         compile(&compiled, &options, &small_deepseek, 1);
         held = i == 0 ? held_for_backward(&compiled.plan) : held;
         assert_int_equal(recomputed(&compiled.plan, cases[i].product), cases[i].times);
-        assert_int_equal(held - held_for_backward(&compiled.plan), TOKENS * BF16 * cases[i].elements);
+        assert_int_equal(
+            held - held_for_backward(&compiled.plan), TOKENS * BF16 * cases[i].elements);
         drop(&compiled);
     }
 }
 
-/* FSDP on eight ranks of which four share the experts: two hold the same. A block gathers its experts over those two,
- * 2 of 8 with 3 d 48 elements each, and the rest over all; as many bytes are scattered. The experts are waited for by
- * their product, not by what comes before it. */
+/* FSDP on eight ranks of which four share the experts: two hold the same. A block gathers its
+ * experts over those two, 2 of 8 with 3 d 48 elements each, and the rest over all; as many bytes
+ * are scattered. The experts are waited for by their product, not by what comes before it. */
 static void fsdp_shards_experts_over_those_that_hold_them(void **state)
 {
     (void)state;
@@ -310,7 +329,8 @@ static void fsdp_shards_experts_over_those_that_hold_them(void **state)
     for (int c = 0; c < compiled.plan.collectives.n; c++) {
         const struct plan_collective *at = &compiled.plan.collectives.at[c];
         struct mesh_group ranks = compiled.plan.groups.at[at->group].ranks;
-        bool gather = at->kind == COLL_ALL_GATHER && ranks.size == 2, scatter = at->kind == COLL_REDUCE_SCATTER;
+        bool gather = at->kind == COLL_ALL_GATHER && ranks.size == 2,
+             scatter = at->kind == COLL_REDUCE_SCATTER;
         rest += at->kind == COLL_ALL_GATHER && ranks.size == 8;
         if (!gather && !(scatter && ranks.size == 2))
             continue;
@@ -321,7 +341,8 @@ static void fsdp_shards_experts_over_those_that_hold_them(void **state)
     }
     assert_int_equal(gathers, 2 * 2); /* two blocks, forward and backward */
     assert_int_equal(scatters, 2);
-    assert_int_equal(rest, 1 + 2 * 3); /* the root once, three blocks twice; counts of tokens are EP's */
+    assert_int_equal(
+        rest, 1 + 2 * 3); /* the root once, three blocks twice; counts of tokens are EP's */
     const struct plan_program *program = &compiled.plan.programs[0];
     assert_true(waits_for(program, "mlp.experts.gate_up_proj", "all_gather"));
     assert_false(waits_for(program, "mlp.gate", "all_to_all"));
@@ -338,9 +359,10 @@ static double kept(const struct plan_program *program, enum hbm_category categor
     return bytes;
 }
 
-/* Megatron on 8 ranks, all of which hold the same dense parameters; four share the experts, so two hold the same ones.
- * The distributed optimizer cuts each kind over those that hold it, 12 bytes an element beside BF16 parameters
- * (docs/user-guide/features/dist_optimizer.md: 6 + 12/D). Gradients are FP32, and each kind is reduced over those. */
+/* Megatron on 8 ranks, all of which hold the same dense parameters; four share the experts, so two
+ * hold the same ones. The distributed optimizer cuts each kind over those that hold it, 12 bytes an
+ * element beside BF16 parameters (docs/user-guide/features/dist_optimizer.md: 6 + 12/D). Gradients
+ * are FP32, and each kind is reduced over those. */
 static void megatron_cuts_each_kind_over_those_that_hold_it(void **state)
 {
     (void)state;
@@ -372,9 +394,10 @@ static void megatron_cuts_each_kind_over_those_that_hold_it(void **state)
     }
 }
 
-/* param_and_grad_buffer.py: a bucket is multiplied by its factor where that is not 1. Sums are divided by the 8 dense
- * ranks, in experts' buckets too. With average_in_collective NCCL divides by the ranks of the group: dense ones have 1
- * left, experts 2 / 8; without expert parallelism experts have 1, too. One rank divides by 1. */
+/* param_and_grad_buffer.py: a bucket is multiplied by its factor where that is not 1. Sums are
+ * divided by the 8 dense ranks, in experts' buckets too. With average_in_collective NCCL divides by
+ * the ranks of the group: dense ones have 1 left, experts 2 / 8; without expert parallelism experts
+ * have 1, too. One rank divides by 1. */
 static void megatron_scales_what_nccl_does_not_average(void **state)
 {
     (void)state;
@@ -396,12 +419,14 @@ static void megatron_scales_what_nccl_does_not_average(void **state)
         else
             compile(&compiled, &options, &small_moe, 1);
         const struct plan_program *program = &compiled.plan.programs[0];
-        const double experts = 3.0 * 64 * 48 * 2 * 8 / cases[i].ranks, dense = (double)compiled.model.params - experts;
+        const double experts = 3.0 * 64 * 48 * 2 * 8 / cases[i].ranks,
+                     dense = (double)compiled.model.params - experts;
         int scaled[2] = {0};
         for (int o = 0; o < program->ops.n; o++) {
             const struct plan_op *op = &program->ops.at[o];
             const char *slash = strchr(op->name, '/');
-            if (op->kind != OP_KERNEL || !slash || strcmp(slash, "/scale") != 0 || op->name[0] != 'b')
+            if (op->kind != OP_KERNEL || !slash || strcmp(slash, "/scale") != 0 ||
+                op->name[0] != 'b')
                 continue;
             const struct kernel_work *work = &compiled.plan.kernels.at[op->index];
             assert_true(work->read_bytes == work->write_bytes);
@@ -414,13 +439,13 @@ static void megatron_scales_what_nccl_does_not_average(void **state)
     }
 }
 
-/* Exchanges beside which the compute stream has a kernel that needs nothing of them: between what they wait for and
- * what waits for them. */
+/* Exchanges beside which the compute stream has a kernel that needs nothing of them: between what
+ * they wait for and what waits for them. */
 static int covered(const struct plan *plan)
 {
     const struct plan_program *program = &plan->programs[0];
-    int n = 0,
-        *since = xcalloc((size_t)program->ops.n, sizeof *since); /* by op: kernels up to it, or to what it awaits */
+    int n = 0, *since = xcalloc((size_t)program->ops.n,
+                   sizeof *since); /* by op: kernels up to it, or to what it awaits */
     for (int o = 0, kernels = 0; o < program->ops.n; o++) {
         const struct plan_op *op = &program->ops.at[o];
         bool computes = op->kind == OP_KERNEL && op->stream == STREAM_COMPUTE;
@@ -430,8 +455,8 @@ static int covered(const struct plan *plan)
                 continue;
             const struct plan_op *waited = &program->ops.at[wait];
             since[o] = since[wait] > since[o] ? since[wait] : since[o];
-            bool exchanged =
-                waited->kind == OP_COLLECTIVE && plan->collectives.at[waited->index].serves == PARALLEL_EXPERT;
+            bool exchanged = waited->kind == OP_COLLECTIVE &&
+                             plan->collectives.at[waited->index].serves == PARALLEL_EXPERT;
             n += computes && exchanged && kernels > since[wait];
         }
         if (computes)
@@ -441,9 +466,9 @@ static int covered(const struct plan *plan)
     return n;
 }
 
-/* overlap_moe_expert_parallel_comm: the same kernels and exchanges. Of three micro-batches two pairs are merged, of two
- * blocks with experts. Forward and backward, their kernels wait twice for what goes to experts, once for what returns.
- */
+/* overlap_moe_expert_parallel_comm: the same kernels and exchanges. Of three micro-batches two
+ * pairs are merged, of two blocks with experts. Forward and backward, their kernels wait twice for
+ * what goes to experts, once for what returns. */
 static void merged_passes_exchange_beside_each_other(void **state)
 {
     (void)state;

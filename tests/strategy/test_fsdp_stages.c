@@ -1,5 +1,5 @@
-/* fully_shard in the stages of a pipeline (torchtitan): what is gathered and reduced, and when; how blocks are split.
- */
+/* fully_shard in the stages of a pipeline (torchtitan): what is gathered and reduced, and when; how
+ * blocks are split. */
 #include "strategy/strategy.h"
 
 #include <stdarg.h>
@@ -43,7 +43,8 @@ static double traffic(const struct plan *plan, const char *end)
         for (int i = 0; i < plan->programs[p].ops.n; i++) {
             const struct plan_op *op = &plan->programs[p].ops.at[i];
             if (op->kind == OP_KERNEL && ends_with(op->name, end))
-                bytes += plan->kernels.at[op->index].read_bytes + plan->kernels.at[op->index].write_bytes;
+                bytes += plan->kernels.at[op->index].read_bytes +
+                         plan->kernels.at[op->index].write_bytes;
         }
     return bytes;
 }
@@ -58,7 +59,8 @@ static int issued(const struct plan *plan, const char *end)
     return n;
 }
 
-/* Bytes of the collectives of all programs, each of which is one entry of the plan however often it is issued. */
+/* Bytes of the collectives of all programs, each of which is one entry of the plan however often it
+ * is issued. */
 static double moved(const struct plan *plan, const char *end)
 {
     double bytes = 0;
@@ -71,9 +73,9 @@ static double moved(const struct plan *plan, const char *end)
     return bytes;
 }
 
-/* However many micro-batches and chunks there are, a step gathers each unit once, 2 bytes a parameter, and reduces it
- * once, 4 bytes. A gradient is cast in the first micro-batch, 2 + 4 bytes, and added to in the others, 2 + 4 + 4; then
- * it is copied into what is reduced, 4 + 4. */
+/* However many micro-batches and chunks there are, a step gathers each unit once, 2 bytes a
+ * parameter, and reduces it once, 4 bytes. A gradient is cast in the first micro-batch, 2 + 4
+ * bytes, and added to in the others, 2 + 4 + 4; then it is copied into what is reduced, 4 + 4. */
 static void a_step_gathers_once_and_reduces_once(void **state)
 {
     (void)state;
@@ -82,7 +84,8 @@ static void a_step_gathers_once_and_reduces_once(void **state)
         for (int schedule = 0; schedule < SCHEDULE_COUNT; schedule++) {
             struct compiled c;
             struct strategy_options options = staged();
-            if (schedule_is_v(schedule) ? chunks != SCHEDULE_V_CHUNKS : chunks > 1 && schedule != SCHEDULE_1F1B)
+            if (schedule_is_v(schedule) ? chunks != SCHEDULE_V_CHUNKS
+                                        : chunks > 1 && schedule != SCHEDULE_1F1B)
                 continue;
             options.parallelism.virtual_stages = chunks;
             options.parallelism.schedule = schedule;
@@ -92,14 +95,16 @@ static void a_step_gathers_once_and_reduces_once(void **state)
             assert_int_equal(issued(&c.plan, "/reduce_scatter"), BLOCKS + ROOTS);
             assert_true(moved(&c.plan, "/all_gather") == 2 * all);
             assert_true(moved(&c.plan, "/reduce_scatter") == 4 * all);
-            assert_true(traffic(&c.plan, "/accumulate_grad") == (2 + 4 + (MICRO_BATCHES - 1) * (2 + 4 + 4)) * all);
+            assert_true(traffic(&c.plan, "/accumulate_grad") ==
+                        (2 + 4 + (MICRO_BATCHES - 1) * (2 + 4 + 4)) * all);
             assert_true(traffic(&c.plan, "/copy_in") == (4 + 4) * all);
             drop(&c);
         }
 }
 
-/* always: backward gathers what forward let go of, forward only what backward has not left gathered. Under 1F1B that
- * is once more than there are micro-batches, on both stages; a stage's part of the root stays. */
+/* always: backward gathers what forward let go of, forward only what backward has not left
+ * gathered. Under 1F1B that is once more than there are micro-batches, on both stages; a stage's
+ * part of the root stays. */
 static void resharding_gathers_for_each_backward_pass(void **state)
 {
     (void)state;
@@ -113,12 +118,14 @@ static void resharding_gathers_for_each_backward_pass(void **state)
     drop(&c);
 }
 
-/* Without a pipeline blocks are gathered twice by default, and once where they are not resharded. */
+/* Without a pipeline blocks are gathered twice by default, and once where they are not resharded.
+ */
 static void the_policy_holds_without_a_pipeline(void **state)
 {
     (void)state;
-    static const int gathers[RESHARD_COUNT] = {
-        [RESHARD_DEFAULT] = 2 * BLOCKS + 1, [RESHARD_ALWAYS] = 2 * BLOCKS + 1, [RESHARD_NEVER] = BLOCKS + 1};
+    static const int gathers[RESHARD_COUNT] = {[RESHARD_DEFAULT] = 2 * BLOCKS + 1,
+        [RESHARD_ALWAYS] = 2 * BLOCKS + 1,
+        [RESHARD_NEVER] = BLOCKS + 1};
     const struct model_shape shape = deep_llama();
     for (int policy = 0; policy < RESHARD_COUNT; policy++) {
         struct compiled c;
@@ -131,8 +138,8 @@ static void the_policy_holds_without_a_pipeline(void **state)
     }
 }
 
-/* The hooks run when the last backward pass of the stage is over, so reductions are beside none of its kernels; one
- * after the other: each copy_in waits for the reduction before. */
+/* The hooks run when the last backward pass of the stage is over, so reductions are beside none of
+ * its kernels; one after the other: each copy_in waits for the reduction before. */
 static void reductions_come_behind_the_last_backward_pass(void **state)
 {
     (void)state;
@@ -182,12 +189,14 @@ static void expect_blocks(int method, int blocks, int chunks, const int *expecte
     arena_release(&arena);
 }
 
-/* 126 blocks as Llama 3.1 405B has them, 32 as the 8B; and what is left over where there is no chunk between. */
+/* 126 blocks as Llama 3.1 405B has them, 32 as the 8B; and what is left over where there is no
+ * chunk between. */
 static void blocks_are_split_as_torchtitan_does(void **state)
 {
     (void)state;
     expect_blocks(PARTITION_SPLIT_POINTS, 126, 8, (const int[]){15, 16, 16, 16, 16, 16, 16, 15});
-    expect_blocks(PARTITION_SPLIT_POINTS, 126, 16, (const int[]){7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7});
+    expect_blocks(PARTITION_SPLIT_POINTS, 126, 16,
+        (const int[]){7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7});
     expect_blocks(PARTITION_SPLIT_POINTS, 7, 2, (const int[]){3, 4});
     expect_blocks(PARTITION_SPLIT_POINTS, 11, 4, (const int[]){2, 3, 3, 3});
     expect_blocks(PARTITION_WEIGHTED, 32, 8, (const int[]){4, 5, 4, 4, 4, 4, 4, 3});
@@ -219,8 +228,8 @@ static void what_a_pipeline_of_fully_shard_cannot(void **state)
     refuse_model(&shape, hw, &options, "take 5 at most");
 }
 
-/* FP8: matrices of blocks are gathered in 1 byte, the rest in 2; gradients are what they were. Scales of all are found
- * once a step, over 4 bytes of each rank's part. */
+/* FP8: matrices of blocks are gathered in 1 byte, the rest in 2; gradients are what they were.
+ * Scales of all are found once a step, over 4 bytes of each rank's part. */
 static void matrices_are_gathered_in_fp8(void **state)
 {
     (void)state;
@@ -233,27 +242,34 @@ static void matrices_are_gathered_in_fp8(void **state)
     options.train.fp8_recipe = FP8_TENSORWISE;
     options.fsdp.float8_all_gather = true;
     compile(&c, &options, &shape, RANKS);
-    double matrices = 0, root = (double)c.model.layers[0].params, blocks = (double)c.model.params - root;
+    double matrices = 0, root = (double)c.model.layers[0].params,
+           blocks = (double)c.model.params - root;
     for (int t = 0; t < c.model.n_tensors; t++)
-        matrices += model_is_block_matrix(&c.model, &c.model.tensors[t]) ? (double)c.model.tensors[t].numel : 0;
+        matrices += model_is_block_matrix(&c.model, &c.model.tensors[t])
+                        ? (double)c.model.tensors[t].numel
+                        : 0;
     assert_true(moved(&c.plan, "/all_gather") == 2 * root + 2 * (2 * blocks - matrices));
     assert_true(moved(&c.plan, "/reduce_scatter") == 4 * (double)c.model.params);
     assert_true(traffic(&c.plan, "float8_scales/amax") == 4 * matrices / RANKS + 4.0 * BLOCKS * 7);
     assert_true(moved(&c.plan, "float8_scales/all_reduce") == 4.0 * BLOCKS * 7);
     drop(&c);
     options.train.fp8_recipe = FP8_ROWWISE;
-    refuse_model(&shape, hw, &options, "FP8 is gathered by fully_shard where each matrix has one scale");
+    refuse_model(
+        &shape, hw, &options, "FP8 is gathered by fully_shard where each matrix has one scale");
     options.fsdp.float8_all_gather = false;
     options.train.precision = PRECISION_BF16_MIXED;
-    refuse_model(&shape, hw, &options, "rowwise is a recipe of FP8; take train.precision: fp8_mixed");
+    refuse_model(
+        &shape, hw, &options, "rowwise is a recipe of FP8; take train.precision: fp8_mixed");
     options = staged();
     options.parallelism.model.tensor = 2;
     options.parallelism.model.tensor_overlap = TENSOR_MICRO_PIPELINE;
-    refuse_model(&shape, hw, &options, "take parallelism.sequence: true and at most 8 tensor ranks");
+    refuse_model(
+        &shape, hw, &options, "take parallelism.sequence: true and at most 8 tensor ranks");
 }
 
-/* merge_outputs: the last stage keeps 2 x 32 tokens x 1000 words x 2 bytes of each micro-batch, then reads and writes
- * all of them; the others, and one without stages, nothing. An op each allocates and frees. */
+/* merge_outputs: the last stage keeps 2 x 32 tokens x 1000 words x 2 bytes of each micro-batch,
+ * then reads and writes all of them; the others, and one without stages, nothing. An op each
+ * allocates and frees. */
 static void a_pipeline_merges_its_outputs(void **state)
 {
     (void)state;
@@ -269,7 +285,8 @@ static void a_pipeline_merges_its_outputs(void **state)
             compile(&c, &options, &shape, RANKS);
             bool kept = merges && chunks > 0;
             assert_int_equal(issued(&c.plan, "output_chunks"), kept ? 2 * MICRO_BATCHES : 0);
-            assert_true(traffic(&c.plan, "merge_outputs") == (kept ? 2 * MICRO_BATCHES * logits : 0));
+            assert_true(
+                traffic(&c.plan, "merge_outputs") == (kept ? 2 * MICRO_BATCHES * logits : 0));
             drop(&c);
         }
 }

@@ -9,8 +9,8 @@
 
 #include "compiled.h"
 
-/* small_gpt (../shapes.h): two embeddings, 12 in each of 3 blocks (2 norms, 4 linear layers, each with a bias), 2 of
- * the last norm. The head is tied to the embedding of tokens. */
+/* small_gpt (../shapes.h): two embeddings, 12 in each of 3 blocks (2 norms, 4 linear layers, each
+ * with a bias), 2 of the last norm. The head is tied to the embedding of tokens. */
 enum { N_TENSORS = 2 + 3 * 12 + 2 };
 
 static struct strategy_options internevo_of(int64_t zero1, bool overlap_sync_param)
@@ -32,9 +32,10 @@ static double most_bytes(const struct plan *plan, enum coll_kind kind)
     return most;
 }
 
-/* Every weight is broadcast once a step (16 bits): by size, by as many owners as there are ranks in the zero1 group, or
- * tensors where those are fewer; in the model's order, each owner has n / ranks + 1 of n tensors, the last what is
- * left. Every gradient is all-reduced once over all ranks, beside the 4 bytes of the norm. */
+/* Every weight is broadcast once a step (16 bits): by size, by as many owners as there are ranks in
+ * the zero1 group, or tensors where those are fewer; in the model's order, each owner has n / ranks
+ * + 1 of n tensors, the last what is left. Every gradient is all-reduced once over all ranks,
+ * beside the 4 bytes of the norm. */
 static void broadcasts_by_owner(void **state)
 {
     (void)state;
@@ -53,15 +54,17 @@ static void broadcasts_by_owner(void **state)
         assert_int_equal(count(&compiled.plan, COLL_BROADCAST), shares ? owners : 0);
         double all = 2 * (double)compiled.model.params;
         assert_true(bytes_of(&compiled.plan, COLL_BROADCAST) == (shares ? all : 0));
-        assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all + (shares ? sizeof(float) : 0));
+        assert_true(
+            bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all + (shares ? sizeof(float) : 0));
         assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 1 + shares);
         drop(&compiled);
     }
 }
 
-/* By size, the largest tensor, the embedding of tokens (vocab x d, 2 bytes an element), is a separate part where there
- * are ranks enough. In the model's order 8 ranks have 40 / 8 + 1 = 6 tensors each, the first: the embeddings of tokens
- * and positions, and of block 0 the norm before attention (2 d) and c_attn (3 d x d and 3 d). */
+/* By size, the largest tensor, the embedding of tokens (vocab x d, 2 bytes an element), is a
+ * separate part where there are ranks enough. In the model's order 8 ranks have 40 / 8 + 1 = 6
+ * tensors each, the first: the embeddings of tokens and positions, and of block 0 the norm before
+ * attention (2 d) and c_attn (3 d x d and 3 d). */
 static void parts(void **state)
 {
     (void)state;
@@ -75,7 +78,8 @@ static void parts(void **state)
     options.internevo.overlap_sync_param = true;
     compile(&compiled, &options, &small_gpt, 8);
     assert_true(compiled.plan.collectives.at[0].bytes ==
-                2.0 * (double)(small_gpt.vocab * d + small_gpt.max_positions * d + 2 * d + 3 * d * d + 3 * d));
+                2.0 * (double)(small_gpt.vocab * d + small_gpt.max_positions * d + 2 * d +
+                               3 * d * d + 3 * d));
     drop(&compiled);
 }
 
@@ -93,15 +97,18 @@ static void what_forward_waits_for(void **state)
             first++;
         assert_int_equal(plan->programs[0].ops.at[first].n_waits, overlap ? 2 : N_TENSORS);
         for (int w = 0; w < plan->programs[0].ops.at[first].n_waits; w++)
-            assert_int_equal(plan->programs[0]
-                                 .ops.at[plan->programs[0].waits.at[plan->programs[0].ops.at[first].first_wait + w]]
-                                 .kind,
+            assert_int_equal(
+                plan->programs[0]
+                    .ops
+                    .at[plan->programs[0].waits.at[plan->programs[0].ops.at[first].first_wait + w]]
+                    .kind,
                 OP_COLLECTIVE);
         drop(&compiled);
     }
 }
 
-/* Without overlap_sync_grad the compute stream waits for every bucket, with it the optimizer for the last. */
+/* Without overlap_sync_grad the compute stream waits for every bucket, with it the optimizer for
+ * the last. */
 static void what_backward_waits_for(void **state)
 {
     (void)state;
@@ -114,9 +121,11 @@ static void what_backward_waits_for(void **state)
         const struct plan *plan = &compiled.plan;
         int waits = 0;
         for (int i = 0; i < plan->programs[0].ops.n; i++)
-            for (int w = 0; w < plan->programs[0].ops.at[i].n_waits && plan->programs[0].ops.at[i].kind == OP_KERNEL;
+            for (int w = 0; w < plan->programs[0].ops.at[i].n_waits &&
+                            plan->programs[0].ops.at[i].kind == OP_KERNEL;
                  w++) {
-                int32_t waited = plan->programs[0].waits.at[plan->programs[0].ops.at[i].first_wait + w];
+                int32_t waited =
+                    plan->programs[0].waits.at[plan->programs[0].ops.at[i].first_wait + w];
                 waits += plan->programs[0].ops.at[i].stream == STREAM_COMPUTE &&
                          plan->programs[0].ops.at[waited].stream == STREAM_POST;
             }

@@ -26,8 +26,8 @@ static struct strategy_options units(int sharding)
     return options;
 }
 
-static void compile_sound(
-    struct compiled *out, const struct strategy_options *options, const struct model_shape *shape, int gpus)
+static void compile_sound(struct compiled *out, const struct strategy_options *options,
+    const struct model_shape *shape, int gpus)
 {
     char why[512] = "";
     compile(out, options, shape, gpus);
@@ -61,11 +61,13 @@ static int buffers_named(const struct plan_program *program, const char *part, i
 {
     int n = 0;
     for (int i = 0; i < program->ops.n; i++)
-        n += program->ops.at[i].kind == kind && program->ops.at[i].name && strstr(program->ops.at[i].name, part);
+        n += program->ops.at[i].kind == kind && program->ops.at[i].name &&
+             strstr(program->ops.at[i].name, part);
     return n;
 }
 
-/* Weights of blocks: twice a micro-batch; the others once. Gradients: in each micro-batch, or in the last. FP32. */
+/* Weights of blocks: twice a micro-batch; the others once. Gradients: in each micro-batch, or in
+ * the last. FP32. */
 static void bytes_follow_what_is_sharded(void **state)
 {
     (void)state;
@@ -74,10 +76,13 @@ static void bytes_follow_what_is_sharded(void **state)
         struct strategy_options options = units(sharding);
         compile_sound(&c, &options, &small_llama, RANKS);
         double all = (double)c.model.params, blocks = in_blocks(&c.model);
-        double gathered = sharding == SHARD_OPTIM_GRADS_PARAMS ? 2 * MICRO_BATCHES * blocks + (all - blocks)
-                          : sharding == SHARD_NOTHING          ? 0
-                                                               : all;
-        double scattered = sharding >= SHARD_OPTIM_GRADS ? MICRO_BATCHES * all : sharding == SHARD_OPTIM ? all : 0;
+        double gathered = sharding == SHARD_OPTIM_GRADS_PARAMS
+                              ? 2 * MICRO_BATCHES * blocks + (all - blocks)
+                          : sharding == SHARD_NOTHING ? 0
+                                                      : all;
+        double scattered = sharding >= SHARD_OPTIM_GRADS ? MICRO_BATCHES * all
+                           : sharding == SHARD_OPTIM     ? all
+                                                         : 0;
         assert_near(issued(&c.plan, COLL_ALL_GATHER), 2 * gathered, 1);
         assert_near(issued(&c.plan, COLL_REDUCE_SCATTER), 4 * scattered, 1);
         if (sharding == SHARD_NOTHING)
@@ -111,15 +116,18 @@ static void memory_is_shared_out(void **state)
         struct strategy_options options = units(sharding);
         compile_sound(&c, &options, &small_llama, RANKS);
         double all = (double)c.model.params;
-        assert_near(
-            kept(&c.plan, HBM_PARAMETERS), 2 * all / (sharding >= SHARD_OPTIM_GRADS_PARAMS ? RANKS : 1), 4 * RANKS);
-        assert_near(kept(&c.plan, HBM_GRADIENTS), 4 * all / (sharding >= SHARD_OPTIM_GRADS ? RANKS : 1), 4 * RANKS);
-        assert_near(kept(&c.plan, HBM_OPTIMIZER), 12 * all / (sharding >= SHARD_OPTIM ? RANKS : 1), 16 * RANKS);
+        assert_near(kept(&c.plan, HBM_PARAMETERS),
+            2 * all / (sharding >= SHARD_OPTIM_GRADS_PARAMS ? RANKS : 1), 4 * RANKS);
+        assert_near(kept(&c.plan, HBM_GRADIENTS),
+            4 * all / (sharding >= SHARD_OPTIM_GRADS ? RANKS : 1), 4 * RANKS);
+        assert_near(kept(&c.plan, HBM_OPTIMIZER), 12 * all / (sharding >= SHARD_OPTIM ? RANKS : 1),
+            16 * RANKS);
         drop(&c);
     }
 }
 
-/* With a window of one element no unit is gathered ahead; two buffers are one ahead, whatever the window. */
+/* With a window of one element no unit is gathered ahead; two buffers are one ahead, whatever the
+ * window. */
 static void units_ahead_are_bounded(void **state)
 {
     (void)state;
@@ -141,16 +149,19 @@ static void units_ahead_are_bounded(void **state)
             bool unit = op->name && strstr(op->name, "layers.");
             if (unit && op->kind == OP_COLLECTIVE && strstr(op->name, "all_gather"))
                 most = ++now > most ? now : most;
-            now -= unit && op->kind == OP_HOST && (strstr(op->name, "post_forward") || strstr(op->name, "post_backw"));
+            now -= unit && op->kind == OP_HOST &&
+                   (strstr(op->name, "post_forward") || strstr(op->name, "post_backw"));
         }
         assert_int_equal(most, cases[i].most);
         assert_int_equal(now, 0);
-        assert_int_equal(held > MICRO_BATCHES * 2, !cases[i].doubles); /* the root has buffers in any case */
+        assert_int_equal(
+            held > MICRO_BATCHES * 2, !cases[i].doubles); /* the root has buffers in any case */
         drop(&c);
     }
 }
 
-/* FP8 shards: a byte an element of what multiplies in it, gathered twice a micro-batch; without, two bytes. */
+/* FP8 shards: a byte an element of what multiplies in it, gathered twice a micro-batch; without,
+ * two bytes. */
 static void fp8_halves_what_is_gathered(void **state)
 {
     (void)state;
@@ -166,9 +177,12 @@ static void fp8_halves_what_is_gathered(void **state)
         shards[narrow] = kept(&c.plan, HBM_PARAMETERS);
         fp8 = 0;
         for (int t = 0; t < c.model.n_tensors; t++)
-            fp8 += model_is_block_matrix(&c.model, &c.model.tensors[t]) ? (double)c.model.tensors[t].numel : 0;
+            fp8 += model_is_block_matrix(&c.model, &c.model.tensors[t])
+                       ? (double)c.model.tensors[t].numel
+                       : 0;
         assert_int_equal(buffers_named(&c.plan.programs[0], "fp8_weights", OP_KERNEL),
-            MICRO_BATCHES * small_llama.n_layers); /* both copies forward, or the transpose backward */
+            MICRO_BATCHES *
+                small_llama.n_layers); /* both copies forward, or the transpose backward */
         drop(&c);
     }
     assert_near(bytes[0] - bytes[1], 2 * MICRO_BATCHES * fp8, 1);
@@ -186,11 +200,12 @@ static void experts_have_shards_of_fewer_ranks(void **state)
     compile_sound(&c, &options, &small_moe, RANKS);
     double experts = 0, dense = 0;
     for (int t = 0; t < c.model.n_tensors; t++)
-        *(strstr(c.model.tensors[t].name, "experts.") && !strstr(c.model.tensors[t].name, "shared") ? &experts
-                                                                                                    : &dense) +=
-            (double)c.model.tensors[t].numel;
+        *(strstr(c.model.tensors[t].name, "experts.") && !strstr(c.model.tensors[t].name, "shared")
+                ? &experts
+                : &dense) += (double)c.model.tensors[t].numel;
     assert_true(experts > 0);
-    assert_near(kept(&c.plan, HBM_PARAMETERS), 2 * (dense / RANKS + experts / EXPERT / (RANKS / (double)EXPERT)), 64);
+    assert_near(kept(&c.plan, HBM_PARAMETERS),
+        2 * (dense / RANKS + experts / EXPERT / (RANKS / (double)EXPERT)), 64);
     drop(&c);
 }
 
@@ -206,7 +221,8 @@ static void instances_meet_once_a_step(void **state)
     double all = (double)c.model.params, bytes = 0;
     for (int g = 0; g < c.plan.collectives.n; g++)
         if (strcmp(c.plan.groups.at[c.plan.collectives.at[g].group].name, "instances") == 0) {
-            assert_int_equal(c.plan.groups.at[c.plan.collectives.at[g].group].ranks.size, INSTANCES);
+            assert_int_equal(
+                c.plan.groups.at[c.plan.collectives.at[g].group].ranks.size, INSTANCES);
             bytes += c.plan.collectives.at[g].bytes;
         }
     assert_near(bytes, 4 * all / RANKS, 64);
@@ -214,8 +230,8 @@ static void instances_meet_once_a_step(void **state)
     drop(&c);
 }
 
-/* Sharded over both copies, the optimizer has a part of the shard; weights come back once a step, and the gradients of
- * the last micro-batch are scattered. */
+/* Sharded over both copies, the optimizer has a part of the shard; weights come back once a step,
+ * and the gradients of the last micro-batch are scattered. */
 static void instances_share_the_optimizer(void **state)
 {
     (void)state;
@@ -234,7 +250,8 @@ static void instances_share_the_optimizer(void **state)
     drop(&c);
 }
 
-/* It writes what DDP adds to; recomputed layers, tensor parallelism and every switch make sound plans. */
+/* It writes what DDP adds to; recomputed layers, tensor parallelism and every switch make sound
+ * plans. */
 static void every_switch_makes_a_sound_plan(void **state)
 {
     (void)state;
@@ -261,10 +278,12 @@ static void refused(void **state)
     refuse_model(&small_llama, test_hw(), &options, "Megatron-FSDP is not simulated in a pipeline");
     options = units(SHARD_OPTIM_GRADS_PARAMS);
     options.train.lora_rank = 4;
-    refuse_model(&small_llama, test_hw(), &options, "adapters are not simulated with Megatron-FSDP");
+    refuse_model(
+        &small_llama, test_hw(), &options, "adapters are not simulated with Megatron-FSDP");
     options = units(SHARD_OPTIM);
     options.megatron.num_distributed_optimizer_instances = 2;
-    refuse_model(&small_llama, test_hw(), &options, "several instances are simulated of Megatron-FSDP");
+    refuse_model(
+        &small_llama, test_hw(), &options, "several instances are simulated of Megatron-FSDP");
     options = units(SHARD_OPTIM_GRADS);
     options.megatron.num_distributed_optimizer_instances = 3;
     refuse_model(&small_llama, test_hw(), &options, "3 instances do not divide the 8 ranks");

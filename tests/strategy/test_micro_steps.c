@@ -1,4 +1,5 @@
-/* Plans of several micro-steps: what is repeated in each, what happens once, and how the last one may differ. */
+/* Plans of several micro-steps: what is repeated in each, what happens once, and how the last one
+ * may differ. */
 #include "strategy/strategy.h"
 
 #include <stdarg.h>
@@ -9,8 +10,9 @@
 
 #include "compiled.h"
 
-/* Five sequences in micro-batches of two: two whole ones and one of a single sequence, which gathers and reduces as
- * much; flop and tokens go with the sequences. Three in micro-batches of four: one micro-step. */
+/* Five sequences in micro-batches of two: two whole ones and one of a single sequence, which
+ * gathers and reduces as much; flop and tokens go with the sequences. Three in micro-batches of
+ * four: one micro-step. */
 static void the_last_micro_batch_is_what_is_left(void **state)
 {
     (void)state;
@@ -29,7 +31,8 @@ static void the_last_micro_batch_is_what_is_left(void **state)
         assert_true(rest.plan.programs[0].model_flop == 2.5 * whole.plan.programs[0].model_flop);
         assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5 * ranks);
         if (kind == STRATEGY_FSDP)
-            assert_int_equal(count(&rest.plan, COLL_ALL_GATHER), 3 * count(&whole.plan, COLL_ALL_GATHER));
+            assert_int_equal(
+                count(&rest.plan, COLL_ALL_GATHER), 3 * count(&whole.plan, COLL_ALL_GATHER));
         drop(&rest);
         options.train.micro_batch = 4;
         options.train.device_batch = 3;
@@ -41,8 +44,8 @@ static void the_last_micro_batch_is_what_is_left(void **state)
     }
 }
 
-/* Bytes that FSDP's units hold, of parameters and of gradients that were not reduced yet, when the host comes to the
- * forward pass of the second micro-step. */
+/* Bytes that FSDP's units hold, of parameters and of gradients that were not reduced yet, when the
+ * host comes to the forward pass of the second micro-step. */
 static double gathered_between_micro_steps(const struct plan *plan)
 {
     double live = 0;
@@ -55,15 +58,16 @@ static double gathered_between_micro_steps(const struct plan *plan)
         if ((op->kind != OP_ALLOC && op->kind != OP_FREE) ||
             plan->programs[0].buffers.at[op->index].category != HBM_GATHERED)
             continue;
-        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
+        live +=
+            (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
     }
     fail_msg("one micro-step");
     return 0;
 }
 
-/* Under no_sync only the last micro-step communicates gradients, whole ones wait for it in 16 bits. Gathers happen in
- * each, unless FSDP1 keeps what it gathered: SHARD_GRAD_OP does, so 6 units are gathered once and are there between
- * micro-steps; fully_shard lets go of it. */
+/* Under no_sync only the last micro-step communicates gradients, whole ones wait for it in 16 bits.
+ * Gathers happen in each, unless FSDP1 keeps what it gathered: SHARD_GRAD_OP does, so 6 units are
+ * gathered once and are there between micro-steps; fully_shard lets go of it. */
 static void no_sync_reduces_once(void **state)
 {
     (void)state;
@@ -99,7 +103,8 @@ static void no_sync_reduces_once(void **state)
 static int last_before(const struct plan *plan, int op, int stream)
 {
     while (--op >= 0)
-        if ((plan->programs[0].ops.at[op].kind == OP_KERNEL || plan->programs[0].ops.at[op].kind == OP_COLLECTIVE) &&
+        if ((plan->programs[0].ops.at[op].kind == OP_KERNEL ||
+                plan->programs[0].ops.at[op].kind == OP_COLLECTIVE) &&
             plan->programs[0].ops.at[op].stream == stream)
             break;
     return op;
@@ -114,8 +119,9 @@ static bool waits_for(const struct plan *plan, const struct plan_op *op, plan_wa
 }
 
 /* The root's forward pass makes the unshard stream wait for all that was computed before
- * (_wait_for_computation_stream): in the first micro-step for the optimizer of the step before, in the others for the
- * backward pass and for the reductions that end it. Without a cast it is the all-gather that waits. */
+ * (_wait_for_computation_stream): in the first micro-step for the optimizer of the step before, in
+ * the others for the backward pass and for the reductions that end it. Without a cast it is the
+ * all-gather that waits. */
 static void each_forward_pass_waits_for_the_backward_pass_before(void **state)
 {
     (void)state;
@@ -131,7 +137,8 @@ static void each_forward_pass_waits_for_the_backward_pass_before(void **state)
             const struct plan_op *op = &plan->programs[0].ops.at[i];
             if (strcmp(op->name, casts ? "root/cast_shard" : "root/all_gather") != 0)
                 continue;
-            int begun = last_before(plan, i, STREAM_COMPUTE), reduced = last_before(plan, i, STREAM_POST);
+            int begun = last_before(plan, i, STREAM_COMPUTE),
+                reduced = last_before(plan, i, STREAM_POST);
             assert_true(waits_for(plan, op, passes++ ? begun : PLAN_PREVIOUS_STEP + last));
             assert_true(reduced < 0 || waits_for(plan, op, reduced));
         }
@@ -140,10 +147,12 @@ static void each_forward_pass_waits_for_the_backward_pass_before(void **state)
     }
 }
 
-/* Llama of 24 tokens. In micro-batches of two sequences, 48 rows, the blocks multiply in FP8, and of what is left, one
- * sequence, in BF16: 24 is no multiple of 16. In micro-batches of three it is the other way round. The two have other
- * tensors in memory. Each micro-step gathers what a step of its kernels alone does: ZeRO-3 sees their order of use. */
-static void check_other_kernels(struct strategy_options options, int ranks, int64_t micro_batch, int64_t left)
+/* Llama of 24 tokens. In micro-batches of two sequences, 48 rows, the blocks multiply in FP8, and
+ * of what is left, one sequence, in BF16: 24 is no multiple of 16. In micro-batches of three it is
+ * the other way round. The two have other tensors in memory. Each micro-step gathers what a step of
+ * its kernels alone does: ZeRO-3 sees their order of use. */
+static void check_other_kernels(
+    struct strategy_options options, int ranks, int64_t micro_batch, int64_t left)
 {
     struct compiled first, last, both;
     char why[256] = "";
@@ -155,10 +164,10 @@ static void check_other_kernels(struct strategy_options options, int ranks, int6
     compile(&both, &options, &small_llama, ranks);
     if (!plan_check(&both.plan, why, sizeof why))
         fail_msg("%s: %s", strategy_label(&options), why);
-    assert_true(
-        both.plan.programs[0].model_flop == first.plan.programs[0].model_flop + last.plan.programs[0].model_flop);
-    assert_int_equal(
-        count(&both.plan, COLL_ALL_GATHER), count(&first.plan, COLL_ALL_GATHER) + count(&last.plan, COLL_ALL_GATHER));
+    assert_true(both.plan.programs[0].model_flop ==
+                first.plan.programs[0].model_flop + last.plan.programs[0].model_flop);
+    assert_int_equal(count(&both.plan, COLL_ALL_GATHER),
+        count(&first.plan, COLL_ALL_GATHER) + count(&last.plan, COLL_ALL_GATHER));
     drop(&both);
     drop(&last);
     drop(&first);
@@ -190,7 +199,8 @@ static void micro_steps_have_a_limit(void **state)
     struct strategy_options options = options_of(FULL_SHARD);
     options.train.device_batch = 2 * STRATEGY_MAX_MICRO_STEPS + 1;
     refuse_plan(test_hw(), &options,
-        "2049 micro-steps of 2 sequences in an optimizer step, of which at most 2048 are simulated; use a larger "
+        "2049 micro-steps of 2 sequences in an optimizer step, of which at most 2048 are "
+        "simulated; use a larger "
         "'train.micro_batch' or a smaller batch");
     options.train.device_batch = 0;
     options.train.grad_accum = STRATEGY_MAX_MICRO_STEPS + 1;

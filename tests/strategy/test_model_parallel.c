@@ -1,4 +1,5 @@
-/* Collectives of tensor parallelism in a plan: on a stream and in a group that are called after the axis. */
+/* Collectives of tensor parallelism in a plan: on a stream and in a group that are called after the
+ * axis. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,8 @@
 
 enum { TENSOR = 2, COPIES = 2 };
 
-static void compile_parallel(struct compiled *out, struct model_parallel parallel, int checkpointing)
+static void compile_parallel(
+    struct compiled *out, struct model_parallel parallel, int checkpointing)
 {
     struct strategy_options options = options_of(NO_SHARD);
     options.kind = STRATEGY_DDP;
@@ -34,13 +36,14 @@ static int queue_named(const struct plan *plan, const char *name)
     return -1;
 }
 
-/* 3 blocks have 4 forward and 6 backward. The entry: an all-reduce, an all-gather; the head gathers its input, twice,
- * reduces 3 numbers a token and scatters the gradient. */
+/* 3 blocks have 4 forward and 6 backward. The entry: an all-reduce, an all-gather; the head gathers
+ * its input, twice, reduces 3 numbers a token and scatters the gradient. */
 static void collectives_of_the_axis_have_a_stream(void **state)
 {
     (void)state;
     struct compiled c;
-    compile_parallel(&c, (struct model_parallel){.tensor = TENSOR, .sequence = true, .tensor_overlap = TENSOR_ASYNC},
+    compile_parallel(&c,
+        (struct model_parallel){.tensor = TENSOR, .sequence = true, .tensor_overlap = TENSOR_ASYNC},
         CHECKPOINT_NONE);
     int queue = queue_named(&c.plan, "tp"), found = 0;
     assert_int_equal(c.plan.queues.at[queue].kind, QUEUE_COMM);
@@ -69,34 +72,38 @@ static int cost(const struct plan_program *program, double seconds)
     return n;
 }
 
-/* Of a product in pieces all but the first kernel cost the host inner_issue, where it is set. 3 blocks have 4 products
- * that read what is gathered (2 pieces, a transfer), 2 whose result is scattered (4 pieces, 4 transfers). */
+/* Of a product in pieces all but the first kernel cost the host inner_issue, where it is set. 3
+ * blocks have 4 products that read what is gathered (2 pieces, a transfer), 2 whose result is
+ * scattered (4 pieces, 4 transfers). */
 static void pieces_are_launched_by_one_call(void **state)
 {
     (void)state;
     struct strategy_options options = options_of(NO_SHARD);
     options.kind = STRATEGY_DDP;
-    options.parallelism.model =
-        (struct model_parallel){.tensor = TENSOR, .sequence = true, .tensor_overlap = TENSOR_USER_BUFFERS};
+    options.parallelism.model = (struct model_parallel){
+        .tensor = TENSOR, .sequence = true, .tensor_overlap = TENSOR_USER_BUFFERS};
     options.train.attention = ATTENTION_FLASH;
     for (int set = 0; set < 2; set++) {
         struct compiled c;
         options.host.inner_issue_s = set ? 7.5e-6 : 0;
         compile(&c, &options, &small_gpt, TENSOR * COPIES);
-        assert_int_equal(cost(&c.plan.programs[0], 7.5e-6), set ? 3 * 4 * (1 + 1) + 3 * 2 * (3 + 4) : 0);
+        assert_int_equal(
+            cost(&c.plan.programs[0], 7.5e-6), set ? 3 * 4 * (1 + 1) + 3 * 2 * (3 + 4) : 0);
         drop(&c);
     }
 }
 
-/* Of the model's ops in a phase of a block: what the host pays, and how many it pays nothing for. */
-static double paid_s(const struct plan_program *program, const char *layer, int phase, int *free_ones)
+/* Of the model's ops in a phase of a block: what the host pays, and how many it pays nothing for.
+ */
+static double paid_s(
+    const struct plan_program *program, const char *layer, int phase, int *free_ones)
 {
     double paid_s = 0;
     *free_ones = 0;
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
-        if ((op->kind != OP_KERNEL && op->kind != OP_COLLECTIVE) || op->phase != phase || !op->name ||
-            !strstr(op->name, layer) || strstr(op->name, "autocast"))
+        if ((op->kind != OP_KERNEL && op->kind != OP_COLLECTIVE) || op->phase != phase ||
+            !op->name || !strstr(op->name, layer) || strstr(op->name, "autocast"))
             continue;
         paid_s += (double)op->host_s;
         *free_ones += op->host_s == 0;
@@ -104,7 +111,8 @@ static double paid_s(const struct plan_program *program, const char *layer, int 
     return paid_s;
 }
 
-/* A pass through a block costs the host its first kernel, forward and backward, and its collectives nothing. */
+/* A pass through a block costs the host its first kernel, forward and backward, and its collectives
+ * nothing. */
 static void a_graph_is_launched_once(void **state)
 {
     (void)state;
@@ -146,9 +154,9 @@ static void sums_of(const struct compiled *c, double *gathered, int64_t *kept)
             *kept += program->buffers.at[program->setup.at[i]].bytes;
 }
 
-/* Megatron's weights that multiply in FP8: with 16-bit ones beside them 2 bytes an element more, a byte and a transpose
- * of another else; then a gather has one byte of each, too. MXFP8's two copies have scales, 1 / 32 each,
- * so gathers are in 16 bits; NVFP4 is as FP8, with 9 / 16 of a byte. */
+/* Megatron's weights that multiply in FP8: with 16-bit ones beside them 2 bytes an element more, a
+ * byte and a transpose of another else; then a gather has one byte of each, too. MXFP8's two copies
+ * have scales, 1 / 32 each, so gathers are in 16 bits; NVFP4 is as FP8, with 9 / 16 of a byte. */
 static void weights_in_fp8_are_gathered_so(void **state)
 {
     (void)state;
@@ -162,13 +170,17 @@ static void weights_in_fp8_are_gathered_so(void **state)
     int64_t kept[6], fp8 = 0;
     for (int i = 0; i < 6; i++) {
         struct compiled c;
-        options.train.precision = i > 3 ? PRECISION_FP4_MIXED : i > 0 ? PRECISION_FP8_MIXED : PRECISION_BF16_MIXED;
+        options.train.precision = i > 3   ? PRECISION_FP4_MIXED
+                                  : i > 0 ? PRECISION_FP8_MIXED
+                                          : PRECISION_BF16_MIXED;
         options.megatron.fp8_param_gather = i > 1 && i != 4;
         options.train.fp8_recipe = i == 3 ? FP8_MXFP8 : FP8_DELAYED;
         compile(&c, &options, &small_gpt, COPIES);
         const struct model_workload w = strategy_workload(&options, &c.model);
         for (int t = 0; t < c.model.n_tensors; t++)
-            fp8 += i == 1 && model_keeps_fp8(&c.model, &w, &c.model.tensors[t]) ? c.model.tensors[t].numel : 0;
+            fp8 += i == 1 && model_keeps_fp8(&c.model, &w, &c.model.tensors[t])
+                       ? c.model.tensors[t].numel
+                       : 0;
         sums_of(&c, &gathered[i], &kept[i]);
         drop(&c);
     }
@@ -177,7 +189,8 @@ static void weights_in_fp8_are_gathered_so(void **state)
     assert_true(kept[1] == kept[0] + 2 * fp8 && kept[2] == kept[0]);
     assert_true(gathered[3] == gathered[0] && kept[3] == kept[0] + 2 * fp8 / 32);
     assert_true(gathered[4] == gathered[0] && kept[4] == kept[0] + 2 * fp8 * 9 / 16);
-    assert_true(gathered[5] == gathered[0] - (double)fp8 * (2 - 9.0 / 16) && kept[5] == kept[0] - 2 * fp8 * 7 / 16);
+    assert_true(gathered[5] == gathered[0] - (double)fp8 * (2 - 9.0 / 16) &&
+                kept[5] == kept[0] - 2 * fp8 * 7 / 16);
     options.kind = STRATEGY_DDP;
     refuse_model(&small_gpt, test_hw(), &options, "which is simulated with strategy: megatron");
 }
@@ -186,12 +199,13 @@ static int kernels_named(const struct compiled *c, const char *part)
 {
     int n = 0;
     for (int i = 0; i < c->plan.programs[0].ops.n; i++)
-        n += c->plan.programs[0].ops.at[i].kind == OP_KERNEL && strstr(c->plan.programs[0].ops.at[i].name, part);
+        n += c->plan.programs[0].ops.at[i].kind == OP_KERNEL &&
+             strstr(c->plan.programs[0].ops.at[i].name, part);
     return n;
 }
 
-/* Blackwell's FP8 products take operands along either side: one copy of each weight, none beside gathered ones, and no
- * kernel transposes; frozen or trained. */
+/* Blackwell's FP8 products take operands along either side: one copy of each weight, none beside
+ * gathered ones, and no kernel transposes; frozen or trained. */
 static void blackwell_transposes_nothing(void **state)
 {
     (void)state;
@@ -210,11 +224,14 @@ static void blackwell_transposes_nothing(void **state)
         compile_on("Blackwell", &blackwell, &options, &small_gpt, TENSOR * COPIES);
         const struct model_workload w = strategy_workload(&options, &hopper.model);
         for (int t = 0; t < hopper.model.n_tensors; t++)
-            fp8 += model_keeps_fp8(&hopper.model, &w, &hopper.model.tensors[t]) ? hopper.model.tensors[t].numel : 0;
+            fp8 += model_keeps_fp8(&hopper.model, &w, &hopper.model.tensors[t])
+                       ? hopper.model.tensors[t].numel
+                       : 0;
         sums_of(&hopper, &gathered, &kept[0]);
         sums_of(&blackwell, &gathered, &kept[1]);
         assert_true(fp8 > 0 && kept[0] - kept[1] == fp8 / TENSOR);
-        assert_true(kernels_named(&hopper, "transpose") > 0 && kernels_named(&blackwell, "transpose") == 0);
+        assert_true(
+            kernels_named(&hopper, "transpose") > 0 && kernels_named(&blackwell, "transpose") == 0);
         assert_int_equal(kernels_named(&blackwell, "wgrad"), kernels_named(&hopper, "wgrad"));
         drop(&hopper);
         drop(&blackwell);
@@ -242,9 +259,9 @@ static void an_iteration_is_launched_once(void **state)
     drop(&c);
 }
 
-/* Delayed scaling: an all_reduce after each pass of a micro-batch, forward and backward, of three and two FP32 numbers
- * a matrix, which the compute stream waits for, over tensor and data ranks, and a pass over the last 1,024 of each; on
- * one rank, and with the setting off, none. */
+/* Delayed scaling: an all_reduce after each pass of a micro-batch, forward and backward, of three
+ * and two FP32 numbers a matrix, which the compute stream waits for, over tensor and data ranks,
+ * and a pass over the last 1,024 of each; on one rank, and with the setting off, none. */
 static void largest_values_are_reduced_in_each_pass(void **state)
 {
     (void)state;
@@ -263,18 +280,22 @@ static void largest_values_are_reduced_in_each_pass(void **state)
         int64_t matrices = 0, passes[2] = {0};
         for (int t = 0; t < c.model.n_tensors; t++)
             matrices += model_keeps_fp8(&c.model, &w, &c.model.tensors[t]);
-        int due = 0; /* kernels of a forward pass since its last reduction, but those that make scales of it */
+        int due = 0; /* kernels of a forward pass since its last reduction, but those that make
+                        scales of it */
         for (int i = 0; i < c.plan.programs[0].ops.n; i++) {
             const struct plan_op *op = &c.plan.programs[0].ops.at[i];
-            due += op->kind == OP_KERNEL && op->phase == PHASE_FORWARD && strcmp(op->name, "fp8_scales") != 0;
-            assert_true(!on || op->phase != PHASE_BACKWARD || due == 0); /* behind the last of them */
+            due += op->kind == OP_KERNEL && op->phase == PHASE_FORWARD &&
+                   strcmp(op->name, "fp8_scales") != 0;
+            assert_true(
+                !on || op->phase != PHASE_BACKWARD || due == 0); /* behind the last of them */
             if (op->kind != OP_COLLECTIVE || strncmp(op->name, "amax.", 5) != 0)
                 continue;
             due = 0;
             bool backward = strstr(op->name, "backward") != NULL;
             const struct plan_collective *at = &c.plan.collectives.at[op->index];
             assert_int_equal(at->kind, COLL_ALL_REDUCE);
-            assert_int_not_equal(op->stream, STREAM_COMM); /* gradients' reductions are not in front of it */
+            assert_int_not_equal(
+                op->stream, STREAM_COMM); /* gradients' reductions are not in front of it */
             assert_true(at->bytes == (double)(FLOATS * matrices * (backward ? 2 : 3)));
             const struct plan_op *scales = &c.plan.programs[0].ops.at[i + 1];
             assert_string_equal(scales->name, "fp8_scales");
@@ -289,9 +310,10 @@ static void largest_values_are_reduced_in_each_pass(void **state)
     }
 }
 
-/* TransformerEngine hands autograd a gradient for each shape of a matrix, in BF16 (2 bytes), which the layers share: of
- * a GPT as wide as small_gpt (64, feed-forward layer 128, 4 heads of 16) q, k and v 192 x 64, what follows attention 64
- * x 64, 128 x 64 and 64 x 128, and that of the logits, vocabulary x 64. Other kernels take none. */
+/* TransformerEngine hands autograd a gradient for each shape of a matrix, in BF16 (2 bytes), which
+ * the layers share: of a GPT as wide as small_gpt (64, feed-forward layer 128, 4 heads of 16) q, k
+ * and v 192 x 64, what follows attention 64 x 64, 128 x 64 and 64 x 128, and that of the logits,
+ * vocabulary x 64. Other kernels take none. */
 static void layers_share_gradients_that_nobody_reads(void **state)
 {
     (void)state;
@@ -309,17 +331,20 @@ static void layers_share_gradients_that_nobody_reads(void **state)
             if (strcmp(program->buffers.at[program->setup.at[i]].name, "dummy_wgrads") == 0)
                 bytes += program->buffers.at[program->setup.at[i]].bytes;
         assert_true(small_gpt.n_layers > 1);
-        assert_int_equal(
-            bytes, fusion == FUSION_TRANSFORMER_ENGINE ? 2 * width * (4 * width + 2 * inner + small_gpt.vocab) : 0);
+        assert_int_equal(bytes, fusion == FUSION_TRANSFORMER_ENGINE
+                                    ? 2 * width * (4 * width + 2 * inner + small_gpt.vocab)
+                                    : 0);
         drop(&c);
     }
 }
 
-/* plan_check: no deadlock, each buffer is freed once, a group has one stream. With what is kept and run again. */
+/* plan_check: no deadlock, each buffer is freed once, a group has one stream. With what is kept and
+ * run again. */
 static void plans_of_cut_models_obey_the_laws(void **state)
 {
     (void)state;
-    for (int checkpointing = CHECKPOINT_NONE; checkpointing <= CHECKPOINT_SELECTIVE; checkpointing++)
+    for (int checkpointing = CHECKPOINT_NONE; checkpointing <= CHECKPOINT_SELECTIVE;
+         checkpointing++)
         for (int kind = 0; kind < CONTEXT_PARALLEL_COUNT; kind++)
             for (int overlap = TENSOR_BLOCKING; overlap < TENSOR_OVERLAP_COUNT; overlap++) {
                 struct compiled c;
@@ -360,9 +385,11 @@ static void first_and_last_layers_may_be_all(void **state)
             int blocks = 0;
             for (int o = 0; o < c.plan.programs[p].ops.n; o++) {
                 const struct plan_op *op = &c.plan.programs[p].ops.at[o];
-                blocks += op->kind == OP_KERNEL && op->phase == PHASE_FORWARD && strstr(op->name, "mlp.down_proj");
+                blocks += op->kind == OP_KERNEL && op->phase == PHASE_FORWARD &&
+                          strstr(op->name, "mlp.down_proj");
             }
-            assert_int_equal(blocks, options.train.grad_accum * (p == 0 ? cases[i].first : cases[i].last));
+            assert_int_equal(
+                blocks, options.train.grad_accum * (p == 0 ? cases[i].first : cases[i].last));
         }
         drop(&c);
     }

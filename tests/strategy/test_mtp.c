@@ -1,4 +1,5 @@
-/* Multi-token prediction in plans: the embedding's second copy, what runs again, what is refused. */
+/* Multi-token prediction in plans: the embedding's second copy, what runs again, what is refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,13 +31,15 @@ static struct strategy_options megatron(void)
     return options;
 }
 
-static int kernels_ending(const struct plan_program *program, enum plan_phase phase, const char *end)
+static int kernels_ending(
+    const struct plan_program *program, enum plan_phase phase, const char *end)
 {
     int n = 0;
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
         size_t a = strlen(op->name), b = strlen(end);
-        n += op->kind == OP_KERNEL && op->phase == phase && a >= b && strcmp(op->name + a - b, end) == 0;
+        n += op->kind == OP_KERNEL && op->phase == phase && a >= b &&
+             strcmp(op->name + a - b, end) == 0;
     }
     return n;
 }
@@ -48,20 +51,22 @@ static int reduces_embedding(const struct compiled *c, int program)
     for (int i = 0; i < at->ops.n; i++) {
         if (strcmp(at->ops.at[i].name, "embedding.grad/all_reduce") != 0)
             continue;
-        assert_near(c->plan.collectives.at[at->ops.at[i].index].bytes, (double)VOCAB * WIDTH * FLOAT_BYTES, 0);
+        assert_near(c->plan.collectives.at[at->ops.at[i].index].bytes,
+            (double)VOCAB * WIDTH * FLOAT_BYTES, 0);
         n++;
     }
     return n;
 }
 
-/* Both ends have the table, though it is not tied to the head; without such layers one has. Interleaved, and with what
- * runs again, plans stay sound. In a V both ends are of one stage. */
+/* Both ends have the table, though it is not tied to the head; without such layers one has.
+ * Interleaved, and with what runs again, plans stay sound. In a V both ends are of one stage. */
 static void both_ends_reduce_the_embedding(void **state)
 {
     (void)state;
     for (int64_t layers = 0; layers <= 2; layers++)
         for (int way = 0; way < 3; way++)
-            for (int checkpointing = CHECKPOINT_NONE; checkpointing <= CHECKPOINT_FULL; checkpointing++) {
+            for (int checkpointing = CHECKPOINT_NONE; checkpointing <= CHECKPOINT_FULL;
+                 checkpointing++) {
                 struct compiled c;
                 char why[512] = "";
                 const struct model_shape shape = predicting(layers);
@@ -92,9 +97,12 @@ static void what_runs_again(void **state)
         compile(&c, &options, &shape, 2 * STAGES);
         int micro_batches = (int)options.train.grad_accum;
         int again = method == RECOMPUTE_BLOCK ? 0 : micro_batches;
-        assert_int_equal(kernels_ending(&c.plan.programs[STAGES - 1], PHASE_FORWARD, "eh_proj"), micro_batches);
-        assert_int_equal(kernels_ending(&c.plan.programs[STAGES - 1], PHASE_RECOMPUTE, "eh_proj"), again);
-        assert_int_equal(kernels_ending(&c.plan.programs[STAGES - 1], PHASE_FORWARD, "lm_head"), 2 * micro_batches);
+        assert_int_equal(
+            kernels_ending(&c.plan.programs[STAGES - 1], PHASE_FORWARD, "eh_proj"), micro_batches);
+        assert_int_equal(
+            kernels_ending(&c.plan.programs[STAGES - 1], PHASE_RECOMPUTE, "eh_proj"), again);
+        assert_int_equal(kernels_ending(&c.plan.programs[STAGES - 1], PHASE_FORWARD, "lm_head"),
+            2 * micro_batches);
         assert_int_equal(kernels_ending(&c.plan.programs[0], PHASE_FORWARD, "eh_proj"), 0);
         drop(&c);
     }
@@ -111,7 +119,8 @@ static void every_strategy_trains_it(void **state)
         struct strategy_options options = options_of(FULL_SHARD);
         options.kind = kind;
         options.train.attention = ATTENTION_FLASH;
-        options.train.precision = kind == STRATEGY_INTERNEVO ? PRECISION_BF16_MASTER : options.train.precision;
+        options.train.precision =
+            kind == STRATEGY_INTERNEVO ? PRECISION_BF16_MASTER : options.train.precision;
         compile(&c, &options, &shape, kind == STRATEGY_SINGLE_DEVICE ? 1 : 8);
         if (!plan_check(&c.plan, why, sizeof why))
             fail_msg("%s: %s", strategy_kind_names[kind], why);
@@ -126,7 +135,8 @@ static void what_is_refused(void **state)
     const struct model_shape shape = predicting(1);
     struct strategy_options options = megatron();
     options.kind = STRATEGY_NANOTRON;
-    refuse_model(&shape, test_hw(), &options, "is simulated in a pipeline of strategy: megatron only");
+    refuse_model(
+        &shape, test_hw(), &options, "is simulated in a pipeline of strategy: megatron only");
     options = megatron();
     options.train.activation_checkpointing = CHECKPOINT_FULL;
     options.train.recompute_num_layers = 2;

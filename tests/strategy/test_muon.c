@@ -59,10 +59,10 @@ static struct work work_of(const struct plan *plan, int kind, const char *name)
     return sum;
 }
 
-/* Bytes of an m x n matrix: Newton-Schulz reads and writes 2 (read X twice, write A) + ... as addmm does it: gram: 2 mn
- * + mm; gram_update: mm + mm, copied, then 3 mm + mm; update: mn + mn, copied, then mm + 2 mn + mn. BF16, five times;
- * norm mn + 1, clamp 1 + 1, div_ 2 mn once. In FP32: 3 + 3 elements of the two lerps, 1 of the cast and a BF16 one, 2
- * of mul_, 2 of add_ and a BF16 one. */
+/* Bytes of an m x n matrix: Newton-Schulz reads and writes 2 (read X twice, write A) + ... as addmm
+ * does it: gram: 2 mn + mm; gram_update: mm + mm, copied, then 3 mm + mm; update: mn + mn, copied,
+ * then mm + 2 mn + mn. BF16, five times; norm mn + 1, clamp 1 + 1, div_ 2 mn once. In FP32: 3 + 3
+ * elements of the two lerps, 1 of the cast and a BF16 one, 2 of mul_, 2 of add_ and a BF16 one. */
 static void orthogonalisation_moves(void **state)
 {
     (void)state;
@@ -74,9 +74,11 @@ static void orthogonalisation_moves(void **state)
     const double m = 64, n[] = {192, 64, 256, 256};
     double multiplied = 0, streamed = 0;
     for (int i = 0; i < N; i++) {
-        multiplied += BLOCKS * 2 * 5 * ((2 * m * n[i] + m * m) + 4 * m * m + (m * m + 3 * m * n[i]));
-        streamed += BLOCKS * (2 * 5 * (2 * m * m + 2 * m * n[i]) + 2 * (m * n[i] + 1 + 2 + 2 * m * n[i]) +
-                                 m * n[i] * (4 * (6 + 1 + 2 + 2) + 2 + 2));
+        multiplied +=
+            BLOCKS * 2 * 5 * ((2 * m * n[i] + m * m) + 4 * m * m + (m * m + 3 * m * n[i]));
+        streamed +=
+            BLOCKS * (2 * 5 * (2 * m * m + 2 * m * n[i]) + 2 * (m * n[i] + 1 + 2 + 2 * m * n[i]) +
+                         m * n[i] * (4 * (6 + 1 + 2 + 2) + 2 + 2));
     }
     assert_true(gemm.flop == flop_of_blocks());
     assert_true(gemm.bytes == multiplied);
@@ -99,7 +101,8 @@ static double kept_states(const struct plan *plan)
     return bytes;
 }
 
-/* One moment of matrices, AdamW's two of the rest; of FSDP an eighth. The tables, 66,048 and 128, are the root's. */
+/* One moment of matrices, AdamW's two of the rest; of FSDP an eighth. The tables, 66,048 and 128,
+ * are the root's. */
 static void one_moment_of_matrices(void **state)
 {
     (void)state;
@@ -135,14 +138,15 @@ static void fsdp_gathers_whole_matrices(void **state)
     struct compiled compiled;
     struct strategy_options options = muon_of(STRATEGY_FSDP);
     compile(&compiled, &options, &small_gpt, GPUS);
-    assert_true(gathered(&compiled.plan, "optimizer/muon/update/all_gather") == 2.0 * BLOCKS * 49152);
+    assert_true(
+        gathered(&compiled.plan, "optimizer/muon/update/all_gather") == 2.0 * BLOCKS * 49152);
     assert_true(work_of(&compiled.plan, KERNEL_GEMM, "optimizer/muon/").flop == flop_of_blocks());
     drop(&compiled);
 }
 
-/* Twelve matrices, six of 64 x 256, three of 64 x 192, three of 64 x 64, to eight ranks: the last lap is backwards, so
- * that the rank with a 64 x 192, the eighth, gets the ninth, one of 64 x 192, too, and those before it the small ones.
- */
+/* Twelve matrices, six of 64 x 256, three of 64 x 192, three of 64 x 64, to eight ranks: the last
+ * lap is backwards, so that the rank with a 64 x 192, the eighth, gets the ninth, one of 64 x 192,
+ * too, and those before it the small ones. */
 static void distributed_ranks_share(void **state)
 {
     (void)state;
@@ -153,7 +157,8 @@ static void distributed_ranks_share(void **state)
     compile(&compiled, &options, &small_gpt, GPUS);
     assert_true(work_of(&compiled.plan, KERNEL_GEMM, "optimizer/muon/").flop == two);
     assert_true(gathered(&compiled.plan, "optimizer/muon/update/all_to_all") == 2.0 * 2 * 64 * 192);
-    assert_true(gathered(&compiled.plan, "optimizer/muon/update/all_to_all_back") == 2.0 * 2 * 64 * 192);
+    assert_true(
+        gathered(&compiled.plan, "optimizer/muon/update/all_to_all_back") == 2.0 * 2 * 64 * 192);
     drop(&compiled);
     options.kind = STRATEGY_DDP;
     compile(&compiled, &options, &small_gpt, GPUS);
@@ -164,7 +169,8 @@ static void distributed_ranks_share(void **state)
     options.train.precision = PRECISION_BF16_MIXED;
     compile(&compiled, &options, &small_gpt, GPUS);
     assert_true(work_of(&compiled.plan, KERNEL_GEMM, "optimizer/muon/").flop == two);
-    assert_true(gathered(&compiled.plan, "optimizer/muon/params/all_gather") == 2.0 * (double)compiled.model.params);
+    assert_true(gathered(&compiled.plan, "optimizer/muon/params/all_gather") ==
+                2.0 * (double)compiled.model.params);
     drop(&compiled);
     options.train.muon_distributed = false;
     compile(&compiled, &options, &small_gpt, GPUS);
@@ -182,20 +188,23 @@ static void experts_are_matrices(void **state)
     compile(&compiled, &options, &small_moe, 1);
     int experts = 0;
     for (int t = 0; t < compiled.model.n_tensors; t++) {
-        struct optimizer_tensor tensor = muon_tensor(&compiled.model, OPTIMIZER_MUON, &compiled.model.tensors[t]);
+        struct optimizer_tensor tensor =
+            muon_tensor(&compiled.model, OPTIMIZER_MUON, &compiled.model.tensors[t]);
         if (tensor.matrices < 2)
             continue;
         bool up = tensor.cols == 64;
         assert_int_equal(tensor.matrices, 8);
-        assert_true(muon_flop(tensor) ==
-                    8 * 5 * (up ? 4 * 64. * 64 * 96 + 2 * 64. * 64 * 64 : 4 * 48. * 48 * 64 + 2 * 48. * 48 * 48));
+        assert_true(muon_flop(tensor) == 8 * 5 *
+                                             (up ? 4 * 64. * 64 * 96 + 2 * 64. * 64 * 64
+                                                 : 4 * 48. * 48 * 64 + 2 * 48. * 48 * 48));
         experts++;
     }
     assert_int_equal(experts, 4);
     drop(&compiled);
 }
 
-/* No rank has less than its share, the busiest at most one matrix more; all matrices are someone's. */
+/* No rank has less than its share, the busiest at most one matrix more; all matrices are someone's.
+ */
 static void the_busiest_has_its_share(void **state)
 {
     (void)state;
@@ -217,7 +226,8 @@ static void what_it_is_not_with(void **state)
     (void)state;
     struct hw hw = test_hw();
     struct strategy_options options = muon_of(STRATEGY_DEEPSPEED);
-    refuse_plan(hw, &options, "muon is simulated with strategy ddp, fsdp, megatron and single_device");
+    refuse_plan(
+        hw, &options, "muon is simulated with strategy ddp, fsdp, megatron and single_device");
     options = muon_of(STRATEGY_MEGATRON);
     options.train.precision = PRECISION_BF16_MIXED;
     options.megatron.use_distributed_optimizer = true;

@@ -11,7 +11,8 @@
 
 #include "compiled.h"
 
-/* small_llama (../shapes.h), q, k and v apart: 9 tensors in each of 3 blocks, embedding, norm, head. */
+/* small_llama (../shapes.h), q, k and v apart: 9 tensors in each of 3 blocks, embedding, norm,
+ * head. */
 enum { N_TENSORS = 3 * 9 + 3, RANKS = 8 };
 /* The loss and the barrier, a number each. */
 #define NUMBERS (2 * 4.0)
@@ -47,9 +48,9 @@ static int named(const struct plan *plan, const char *end)
     return n;
 }
 
-/* Gradients travel in FP32, 4 bytes each once a step, however small buckets are; the first is 1 MiB, which holds all
- * of this model. Of two micro-batches each adds every gradient to the FP32 buffer; DDP copies into and out of its
- * buckets in the last one only. */
+/* Gradients travel in FP32, 4 bytes each once a step, however small buckets are; the first is 1
+ * MiB, which holds all of this model. Of two micro-batches each adds every gradient to the FP32
+ * buffer; DDP copies into and out of its buckets in the last one only. */
 static void ddp_reduces_in_fp32(void **state)
 {
     (void)state;
@@ -59,7 +60,8 @@ static void ddp_reduces_in_fp32(void **state)
         options.train.grad_accum = accum;
         options.nanotron.ddp_bucket_cap_bytes = 1;
         compile(&compiled, &options, &small_llama, RANKS);
-        assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 4 * (double)compiled.model.params + NUMBERS);
+        assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) ==
+                    4 * (double)compiled.model.params + NUMBERS);
         assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 1 + 2);
         assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 0);
         assert_int_equal(named(&compiled.plan, "/fp32_grad.add_"), accum * N_TENSORS);
@@ -69,9 +71,10 @@ static void ddp_reduces_in_fp32(void **state)
     }
 }
 
-/* A bucket closes when its BF16 gradients reach the cap: of the head, 128,000 bytes, alone; then nine tensors of a
- * block, 2 x (64 x 64 + 2 x 32 x 64 + 64 x 64 + 3 x 160 x 64 + 2 x 64) bytes, and so on. Here the first bucket's
- * 1 MiB is never reached, so a larger vocabulary: 2 x 64 x 10,000 bytes close it. */
+/* A bucket closes when its BF16 gradients reach the cap: of the head, 128,000 bytes, alone; then
+ * nine tensors of a block, 2 x (64 x 64 + 2 x 32 x 64 + 64 x 64 + 3 x 160 x 64 + 2 x 64) bytes, and
+ * so on. Here the first bucket's 1 MiB is never reached, so a larger vocabulary: 2 x 64 x 10,000
+ * bytes close it. */
 static void buckets_close_when_full(void **state)
 {
     (void)state;
@@ -81,7 +84,8 @@ static void buckets_close_when_full(void **state)
     shape.vocab = 10000;
     options.nanotron.ddp_bucket_cap_bytes = 1;
     compile(&compiled, &options, &shape, RANKS);
-    assert_int_equal(named(&compiled.plan, "bucket_hook"), N_TENSORS); /* the head closes the first, then each one */
+    assert_int_equal(named(&compiled.plan, "bucket_hook"),
+        N_TENSORS); /* the head closes the first, then each one */
     drop(&compiled);
     options.nanotron.ddp_bucket_cap_bytes = 1e9;
     compile(&compiled, &options, &shape, RANKS);
@@ -89,8 +93,9 @@ static void buckets_close_when_full(void **state)
     drop(&compiled);
 }
 
-/* All gradients in one all_reduce, and all weights, in 16 bits, in one all_gather, for which the host makes a view for
- * each tensor of each rank and of the input, then a view and a copy of each tensor of each rank. */
+/* All gradients in one all_reduce, and all weights, in 16 bits, in one all_gather, for which the
+ * host makes a view for each tensor of each rank and of the input, then a view and a copy of each
+ * tensor of each rank. */
 static void zero_1_gathers_slices(void **state)
 {
     (void)state;
@@ -102,11 +107,13 @@ static void zero_1_gathers_slices(void **state)
     const struct plan_program *program = &compiled.plan.programs[0];
     double host_s = 0, expected = N_TENSORS * ((2 * RANKS + 1) * 1e-6 + RANKS * 10e-6);
     for (int i = 0; i < program->ops.n; i++)
-        if (strncmp(program->ops.at[i].name, "all_gather_coalesced/", 21) == 0 && program->ops.at[i].kind == OP_HOST)
+        if (strncmp(program->ops.at[i].name, "all_gather_coalesced/", 21) == 0 &&
+            program->ops.at[i].kind == OP_HOST)
             host_s += (double)program->ops.at[i].host_s;
     assert_true(host_s > 0.999 * expected);
     assert_true(host_s < 1.001 * expected);
-    assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 4 * (double)compiled.model.params + NUMBERS);
+    assert_true(
+        bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 4 * (double)compiled.model.params + NUMBERS);
     assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == 2 * (double)compiled.model.params);
     assert_int_equal(named(&compiled.plan, "/copy_to_bucket"), 0);
     drop(&compiled);
@@ -124,8 +131,8 @@ static double host_seconds(const struct strategy_options *options, int ranks, in
     return sum_s;
 }
 
-/* Every collective of a group of 8 costs the host 8 checks more, or a part of each where the 8 ranks are a node; of 16
- * ranks on two nodes 8 and 8 parts. */
+/* Every collective of a group of 8 costs the host 8 checks more, or a part of each where the 8
+ * ranks are a node; of 16 ranks on two nodes 8 and 8 parts. */
 static void collectives_are_checked_by_rank(void **state)
 {
     (void)state;
@@ -133,15 +140,18 @@ static void collectives_are_checked_by_rank(void **state)
     int collectives;
     checked.host.collective_check_s = 1;
     double none_s = host_seconds(&options, RANKS, &collectives);
-    assert_true(fabs(host_seconds(&checked, RANKS, &collectives) - none_s - RANKS * collectives) < 1e-3);
+    assert_true(
+        fabs(host_seconds(&checked, RANKS, &collectives) - none_s - RANKS * collectives) < 1e-3);
     checked.host.collective_check_in_node = 0.75;
-    assert_true(fabs(host_seconds(&checked, RANKS, &collectives) - none_s - 0.75 * RANKS * collectives) < 1e-3);
+    assert_true(fabs(host_seconds(&checked, RANKS, &collectives) - none_s -
+                     0.75 * RANKS * collectives) < 1e-3);
     none_s = host_seconds(&options, 2 * RANKS, &collectives);
-    assert_true(fabs(host_seconds(&checked, 2 * RANKS, &collectives) - none_s - 1.75 * RANKS * collectives) < 1e-3);
+    assert_true(fabs(host_seconds(&checked, 2 * RANKS, &collectives) - none_s -
+                     1.75 * RANKS * collectives) < 1e-3);
 }
 
-/* ZeRO-1's all_gather_coalesced holds all weights twice more, in BF16: a flat part of each rank and its own, and the
- * flat tensor that these are gathered into. Nothing of it is left over. */
+/* ZeRO-1's all_gather_coalesced holds all weights twice more, in BF16: a flat part of each rank and
+ * its own, and the flat tensor that these are gathered into. Nothing of it is left over. */
 static void zero_1_gathers_beside_the_weights(void **state)
 {
     (void)state;
@@ -159,8 +169,9 @@ static void zero_1_gathers_beside_the_weights(void **state)
     drop(&compiled);
 }
 
-/* Two stages, three micro-batches: forward go two descriptions of two messages, the mask and the activation; backward
- * one description and the gradient. Each is sent and received; the host waits for what is described to it. */
+/* Two stages, three micro-batches: forward go two descriptions of two messages, the mask and the
+ * activation; backward one description and the gradient. Each is sent and received; the host waits
+ * for what is described to it. */
 static void messages_are_described(void **state)
 {
     (void)state;
@@ -175,8 +186,10 @@ static void messages_are_described(void **state)
         options.parallelism.p2p_metadata = described;
         options.parallelism.p2p_poll_s = 0.1;
         compile(&compiled, &options, &shape, RANKS);
-        assert_int_equal(named(&compiled.plan, "send_forward"), 3 * (described ? 2 + 1 + 2 + 1 : 1));
-        assert_int_equal(named(&compiled.plan, "recv_forward"), 3 * (described ? 2 + 1 + 2 + 1 : 1));
+        assert_int_equal(
+            named(&compiled.plan, "send_forward"), 3 * (described ? 2 + 1 + 2 + 1 : 1));
+        assert_int_equal(
+            named(&compiled.plan, "recv_forward"), 3 * (described ? 2 + 1 + 2 + 1 : 1));
         assert_int_equal(named(&compiled.plan, "send_backward"), 3 * (described ? 2 + 1 : 1));
         assert_int_equal(named(&compiled.plan, "metadata/to_python"), described ? 3 * (4 + 2) : 0);
         assert_int_equal(named(&compiled.plan, "metadata/sleep"), described ? 2 * 3 * (4 + 2) : 0);
@@ -184,10 +197,11 @@ static void messages_are_described(void **state)
     }
 }
 
-/* Blocks of 4 d^2 + 3 d d_ff = 67,108,864 + 176,160,768 elements and a head of 131,072 x 4,096, 2.207 blocks,
- * are 34.207 blocks in all. Of 2 stages the first ends with the block that passes 17.10, the 18th; of 4 they end
- * behind 8.55, 17.10 and 25.66: 9, 18, 26. Of 32 each but three ends with the first block that it gets, as that passes
- * 1.069 a stage; from the 30th on none is left. */
+/* Blocks of 4 d^2 + 3 d d_ff = 67,108,864 + 176,160,768 elements and a head of 131,072 x 4,096,
+ * 2.207 blocks, are 34.207 blocks in all. Of 2 stages the first ends with the block that passes
+ * 17.10, the 18th; of 4 they end behind 8.55, 17.10 and 25.66: 9, 18, 26. Of 32 each but three ends
+ * with the first block that it gets, as that passes 1.069 a stage; from the 30th on none is left.
+ */
 static void blocks_go_by_their_costs(void **state)
 {
     (void)state;
@@ -223,14 +237,16 @@ static void blocks_go_by_their_costs(void **state)
     options.parallelism.partition_method = PARTITION_COMPUTE_COSTS;
     struct job job = strategy_job(&options, &model, &hw, 32);
     for (int s = 0; s < 32; s++)
-        assert_int_equal(strategy_stage(&job, s, &arena).chunks[0].n, s == 0 || s == 14 || s == 28 ? 2
-                                                                      : s < 28                     ? 1
-                                                                                                   : 0);
+        assert_int_equal(strategy_stage(&job, s, &arena).chunks[0].n, s == 0 || s == 14 || s == 28
+                                                                          ? 2
+                                                                      : s < 28 ? 1
+                                                                               : 0);
     arena_release(&arena);
 }
 
-/* A head as large as 30 blocks: of 4 stages the first has all 4 blocks, the next two none, the last the head. They hand
- * on what they get, in both directions, and have nothing to reduce, gather or update. */
+/* A head as large as 30 blocks: of 4 stages the first has all 4 blocks, the next two none, the last
+ * the head. They hand on what they get, in both directions, and have nothing to reduce, gather or
+ * update. */
 static void stages_without_blocks_hand_on(void **state)
 {
     (void)state;
@@ -247,7 +263,8 @@ static void stages_without_blocks_hand_on(void **state)
     assert_int_equal(named(&compiled.plan, "recv_forward"), 3 * 3);
     assert_int_equal(named(&compiled.plan, "send_backward"), 3 * 3);
     assert_int_equal(named(&compiled.plan, "recv_backward"), 3 * 3);
-    assert_int_equal(named(&compiled.plan, "weights/all_gather"), 2); /* of the first and the last stage */
+    assert_int_equal(
+        named(&compiled.plan, "weights/all_gather"), 2); /* of the first and the last stage */
     assert_int_equal(named(&compiled.plan, "fp32_grads/all_reduce"), 2);
     for (int p = 1; p <= 2; p++) {
         assert_true(compiled.plan.programs[p].model_flop == 0);

@@ -1,4 +1,5 @@
-/* Activations of the first blocks in host memory: what is copied, where it is waited for, what stays. */
+/* Activations of the first blocks in host memory: what is copied, where it is waited for, what
+ * stays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +60,8 @@ static void what_leaves_comes_back(void **state)
         struct compiled c;
         int out, back;
         compile_blocks(&c, blocks);
-        double away = copied(&c.plan, "device_to_host", &out), home = copied(&c.plan, "host_to_device", &back);
+        double away = copied(&c.plan, "device_to_host", &out),
+               home = copied(&c.plan, "host_to_device", &back);
         assert_true(away == home && out == back && out == blocks * MICRO_BATCHES);
         of_one = blocks == 1 ? away : of_one;
         assert_near(away, blocks * of_one, 1);
@@ -86,7 +88,8 @@ static void memory_is_freed_before_forward_ends(void **state)
                 now += (op->kind == OP_ALLOC ? 1 : -1) * program->buffers.at[op->index].bytes;
         }
         bytes[i] = (double)now;
-        of_one = blocks[i] == 1 ? copied(&c.plan, "device_to_host", &copies) / MICRO_BATCHES : of_one;
+        of_one =
+            blocks[i] == 1 ? copied(&c.plan, "device_to_host", &copies) / MICRO_BATCHES : of_one;
         drop(&c);
     }
     assert_near(bytes[0] - bytes[1], of_one, 1);
@@ -103,7 +106,8 @@ static void refused(void **state)
     refuse_model(&small_llama, test_hw(), &options, "one at least stays on the GPU");
     options = offloading(1);
     options.kind = STRATEGY_DDP;
-    refuse_model(&small_llama, test_hw(), &options, "offloaded by TransformerEngine in Megatron-LM");
+    refuse_model(
+        &small_llama, test_hw(), &options, "offloaded by TransformerEngine in Megatron-LM");
     struct hw hw = test_hw();
     hw.node.host_memory = (struct quantity){0};
     options = offloading(1);

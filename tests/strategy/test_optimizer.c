@@ -1,4 +1,5 @@
-/* What optimizers keep, what their steps move, and that LOMO never holds more than the gradients of the moment. */
+/* What optimizers keep, what their steps move, and that LOMO never holds more than the gradients of
+ * the moment. */
 #include "strategy/optimizer.h"
 
 #include <stdarg.h>
@@ -9,9 +10,10 @@
 
 #include "compiled.h"
 
-/* A matrix of 100 x 50 = 5,000 elements of 4 bytes. AdamW and Adam: two moments, 40,000. Momentum, Lion: one, 20,000.
- * 8-bit Adam: two bytes an element and two FP32 scales to each of ceil(5,000 / 256) = 20 blocks, 10,160. Adafactor: 4 x
- * (100 + 50) = 600, with a first moment 20,600. SGD, LOMO: nothing. */
+/* A matrix of 100 x 50 = 5,000 elements of 4 bytes. AdamW and Adam: two moments, 40,000. Momentum,
+ * Lion: one, 20,000. 8-bit Adam: two bytes an element and two FP32 scales to each of ceil(5,000 /
+ * 256) = 20 blocks, 10,160. Adafactor: 4 x (100 + 50) = 600, with a first moment 20,600. SGD, LOMO:
+ * nothing. */
 static void a_matrix(void **state)
 {
     (void)state;
@@ -24,35 +26,45 @@ static void a_matrix(void **state)
         [OPTIMIZER_ADAFACTOR] = 600,
         [OPTIMIZER_ADAFACTOR_MOMENTUM] = 20600};
     for (int o = 0; o < OPTIMIZER_COUNT; o++)
-        assert_int_equal(optimizer_state_bytes(o, (struct optimizer_tensor){.rows = 100, .cols = 50}, 4), expected[o]);
+        assert_int_equal(
+            optimizer_state_bytes(o, (struct optimizer_tensor){.rows = 100, .cols = 50}, 4),
+            expected[o]);
 }
 
-/* A vector of 300: nothing to factor, 4 bytes each; 300 < 4,096: 8-bit Adam keeps 32 bits. In a 16-bit format moments
- * halve, but not what is FP32 or 8 bit by design. */
+/* A vector of 300: nothing to factor, 4 bytes each; 300 < 4,096: 8-bit Adam keeps 32 bits. In a
+ * 16-bit format moments halve, but not what is FP32 or 8 bit by design. */
 static void a_vector_and_16_bit(void **state)
 {
     (void)state;
-    assert_int_equal(
-        optimizer_state_bytes(OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){.rows = 300, .cols = 1}, 4), 1200);
-    assert_int_equal(
-        optimizer_state_bytes(OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){.rows = 300, .cols = 1}, 4), 2400);
-    assert_int_equal(
-        optimizer_state_bytes(OPTIMIZER_ADAMW, (struct optimizer_tensor){.rows = 300, .cols = 1}, 2), 1200);
-    assert_int_equal(
-        optimizer_state_bytes(OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){.rows = 300, .cols = 1}, 2), 1200);
-    assert_int_equal(
-        optimizer_state_bytes(OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){.rows = 100, .cols = 50}, 2), 10160);
+    assert_int_equal(optimizer_state_bytes(
+                         OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){.rows = 300, .cols = 1}, 4),
+        1200);
+    assert_int_equal(optimizer_state_bytes(
+                         OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){.rows = 300, .cols = 1}, 4),
+        2400);
+    assert_int_equal(optimizer_state_bytes(
+                         OPTIMIZER_ADAMW, (struct optimizer_tensor){.rows = 300, .cols = 1}, 2),
+        1200);
+    assert_int_equal(optimizer_state_bytes(
+                         OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){.rows = 300, .cols = 1}, 2),
+        1200);
+    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAM_8BIT,
+                         (struct optimizer_tensor){.rows = 100, .cols = 50}, 2),
+        10160);
 }
 
 struct step {
     double bytes, flop;
     int kernels;
-    double temporary_bytes, kept_bytes; /* buffers of the optimizer: allocated in every step, in the first */
+    double temporary_bytes,
+        kept_bytes; /* buffers of the optimizer: allocated in every step, in the first */
     int temporaries, kept;
 };
 
-/* The optimizer kernels of small_gpt's plan on one GPU, and the most gradient bytes that live at once. */
-static struct step step_in(int precision, int optimizer, int impl, int kind, int gpus, double *gradients)
+/* The optimizer kernels of small_gpt's plan on one GPU, and the most gradient bytes that live at
+ * once. */
+static struct step step_in(
+    int precision, int optimizer, int impl, int kind, int gpus, double *gradients)
 {
     struct strategy_options options = strategy_default_options();
     options.kind = kind;
@@ -82,11 +94,14 @@ static struct step step_in(int precision, int optimizer, int impl, int kind, int
             step.flop += work->flop;
             step.kernels++;
         }
-        if (plan_op_is_memory(op) && plan.programs[0].buffers.at[op->index].category == HBM_OPTIMIZER) {
+        if (plan_op_is_memory(op) &&
+            plan.programs[0].buffers.at[op->index].category == HBM_OPTIMIZER) {
             step.temporaries += op->kind == OP_ALLOC;
-            step.temporary_bytes += op->kind == OP_ALLOC ? (double)plan.programs[0].buffers.at[op->index].bytes : 0;
+            step.temporary_bytes +=
+                op->kind == OP_ALLOC ? (double)plan.programs[0].buffers.at[op->index].bytes : 0;
             step.kept += op->kind == OP_KEEP;
-            step.kept_bytes += op->kind == OP_KEEP ? (double)plan.programs[0].buffers.at[op->index].bytes : 0;
+            step.kept_bytes +=
+                op->kind == OP_KEEP ? (double)plan.programs[0].buffers.at[op->index].bytes : 0;
         }
         bool alloc = op->kind == OP_ALLOC, gradient = alloc || op->kind == OP_FREE;
         if (!gradient || plan.programs[0].buffers.at[op->index].category != HBM_GRADIENTS)
@@ -104,14 +119,15 @@ static struct step step_of(int optimizer, int impl, int kind, int gpus, double *
     return step_in(PRECISION_FP32, optimizer, impl, kind, gpus, gradients);
 }
 
-/* small_gpt: embeddings 1,000 x 64 and 32 x 64, final norm 2 x 64; a block has norms 4 x 64, matrices 64 x 192 + 64 x
- * 64
- * + 64 x 256 + 256 x 64 = 49,152 and biases 192 + 64 + 256 + 64 = 576. */
+/* small_gpt: embeddings 1,000 x 64 and 32 x 64, final norm 2 x 64; a block has norms 4 x 64,
+ * matrices 64 x 192 + 64 x 64 + 64 x 256 + 256 x 64 = 49,152 and biases 192 + 64 + 256 + 64 = 576.
+ */
 enum { BLOCK = 256 + 49152 + 576, PARAMS = 66048 + 128 + 3 * BLOCK, TENSORS = 4 + 3 * 12 };
 
-/* AdamW, foreach: ten passes read 13 and write 9 elements (1, 1, 2, 1, 2, 1, 1, 1, 3 and 9 writes); 40 tensors are two
- * launches each. Fused: reads parameter, gradient and two moments, writes all but the gradient. The formulae are the
- * same, so is the flop: 1 + 1 + 2 + 1 + 3 + 1 + 1 + 1 + 3 = 14. */
+/* AdamW, foreach: ten passes read 13 and write 9 elements (1, 1, 2, 1, 2, 1, 1, 1, 3 and 9 writes);
+ * 40 tensors are two launches each. Fused: reads parameter, gradient and two moments, writes all
+ * but the gradient. The formulae are the same, so is the flop: 1 + 1 + 2 + 1 + 3 + 1 + 1 + 1 + 3 =
+ * 14. */
 static void adamw_moves(void **state)
 {
     (void)state;
@@ -119,7 +135,8 @@ static void adamw_moves(void **state)
     struct step foreach = step_of(OPTIMIZER_ADAMW, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
     assert_true(foreach.bytes == 4.0 * (13 + 9) * PARAMS);
     assert_int_equal(foreach.kernels, 9 * 2);
-    /* One list of results as large as the parameters; two moments of each of them, made in the first step. */
+    /* One list of results as large as the parameters; two moments of each of them, made in the
+     * first step. */
     assert_int_equal(foreach.temporaries, TENSORS);
     assert_true(foreach.temporary_bytes == 4.0 * PARAMS);
     assert_int_equal(foreach.kept, 2 * TENSORS);
@@ -131,22 +148,24 @@ static void adamw_moves(void **state)
     assert_true(fused.flop == 14.0 * PARAMS && foreach.flop == fused.flop);
 }
 
-/* torch.optim.SGD with momentum: buf.mul_ (reads 1, writes 1 element), buf.add_(grad) (2, 1), param.add_(buf) (2, 1);
- * without momentum the last only; weight decay adds grad.add(param) (2, 1), a new list. Fused: reads parameter,
- * gradient and momentum, writes parameter and momentum. Momentum is as large as the parameters and made in the first
- * step. */
+/* torch.optim.SGD with momentum: buf.mul_ (reads 1, writes 1 element), buf.add_(grad) (2, 1),
+ * param.add_(buf) (2, 1); without momentum the last only; weight decay adds grad.add(param) (2, 1),
+ * a new list. Fused: reads parameter, gradient and momentum, writes parameter and momentum.
+ * Momentum is as large as the parameters and made in the first step. */
 static void momentum_moves(void **state)
 {
     (void)state;
     double gradients;
-    struct step with = step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    struct step with =
+        step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
     assert_int_equal(with.kernels, 3 * 2);
     assert_true(with.bytes == 4.0 * (5 + 3) * PARAMS);
     assert_true(with.flop == 4.0 * PARAMS);
     assert_int_equal(with.kept, TENSORS);
     assert_true(with.kept_bytes == 4.0 * PARAMS);
     assert_int_equal(with.temporaries, 0);
-    struct step fused = step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
+    struct step fused =
+        step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
     assert_int_equal(fused.kernels, 2);
     assert_true(fused.bytes == 4.0 * (3 + 2) * PARAMS);
     assert_true(fused.kept_bytes == 4.0 * PARAMS);
@@ -154,7 +173,8 @@ static void momentum_moves(void **state)
     assert_int_equal(without.kernels, 2);
     assert_true(without.bytes == 4.0 * (2 + 1) * PARAMS);
     assert_true(without.kept_bytes == 0);
-    struct step loop = step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FOR_LOOP, STRATEGY_DDP, 1, &gradients);
+    struct step loop =
+        step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FOR_LOOP, STRATEGY_DDP, 1, &gradients);
     assert_int_equal(loop.kernels, 3 * TENSORS);
     assert_true(loop.bytes == with.bytes);
     assert_true(loop.kept_bytes == with.kept_bytes);
@@ -166,7 +186,8 @@ static void launches_end_when_they_are_full(void **state)
     (void)state;
     enum { FULL = 320 * 65536 };
     const struct optimizer_tensor small = optimizer_vector(100), full = optimizer_vector(FULL),
-                                  more = optimizer_vector(FULL + 1), large = optimizer_vector(3 * FULL + 1);
+                                  more = optimizer_vector(FULL + 1),
+                                  large = optimizer_vector(3 * FULL + 1);
     struct optimizer_tensor many[73];
     for (int i = 0; i < 73; i++)
         many[i] = small;
@@ -192,19 +213,21 @@ static void adamw_in_a_loop(void **state)
     assert_true(loop.bytes == 4.0 * (13 + 9) * PARAMS);
 }
 
-/* BF16 with FP32 copies: the step works on 4 bytes, and FP32 gradients stand beside the BF16 ones. */
+/* BF16 with FP32 copies: the step works on 4 bytes, and FP32 gradients stand beside the BF16 ones.
+ */
 static void fp32_copies_with_the_optimizer(void **state)
 {
     (void)state;
     double gradients;
-    struct step step = step_in(PRECISION_BF16_MASTER, OPTIMIZER_ADAMW, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
+    struct step step = step_in(
+        PRECISION_BF16_MASTER, OPTIMIZER_ADAMW, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
     assert_true(step.bytes == 4.0 * 7 * PARAMS);
     assert_true(gradients == (2.0 + 4.0) * PARAMS);
 }
 
-/* In its first step AdamW makes exp_avg and exp_avg_sq of each tensor, a block each; FP32 copies of 16-bit parameters
- * are a third. FSDP's tensors are the shards of four units. 8-bit Adam's and Adafactor's state is one block of a tensor
- * here; SGD has none. */
+/* In its first step AdamW makes exp_avg and exp_avg_sq of each tensor, a block each; FP32 copies of
+ * 16-bit parameters are a third. FSDP's tensors are the shards of four units. 8-bit Adam's and
+ * Adafactor's state is one block of a tensor here; SGD has none. */
 static void the_first_step_makes_a_block_a_moment(void **state)
 {
     (void)state;
@@ -221,15 +244,16 @@ static void the_first_step_makes_a_block_a_moment(void **state)
         {PRECISION_FP32, OPTIMIZER_ADAFACTOR, STRATEGY_DDP, 1, TENSORS, 0},
         {PRECISION_FP32, OPTIMIZER_SGD, STRATEGY_DDP, 1, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct step step =
-            step_in(cases[i].precision, cases[i].optimizer, OPTIMIZER_FOREACH, cases[i].kind, cases[i].gpus, &unused);
+        struct step step = step_in(cases[i].precision, cases[i].optimizer, OPTIMIZER_FOREACH,
+            cases[i].kind, cases[i].gpus, &unused);
         assert_int_equal(step.kept, cases[i].blocks);
         if (cases[i].bytes > 0)
             assert_true(step.kept_bytes == cases[i].bytes * PARAMS);
     }
 }
 
-/* One launch a tensor: reads parameter and gradient, writes the parameter (12 bytes), reads and writes the state. */
+/* One launch a tensor: reads parameter and gradient, writes the parameter (12 bytes), reads and
+ * writes the state. */
 static void adam_8bit_moves(void **state)
 {
     (void)state;
@@ -257,8 +281,8 @@ static void lion_moves(void **state)
     assert_true(step.bytes == 4.0 * (11 + 8) * PARAMS);
 }
 
-/* Adafactor has 15 passes; a matrix goes without the three of vectors, a vector without the three of matrices. A flat
- * shard is a vector: four units, one each. */
+/* Adafactor has 15 passes; a matrix goes without the three of vectors, a vector without the three
+ * of matrices. A flat shard is a vector: four units, one each. */
 static void adafactor_sees_shapes(void **state)
 {
     (void)state;
@@ -268,19 +292,23 @@ static void adafactor_sees_shapes(void **state)
     const double matrices = 66048 + 3 * 49152;
     assert_int_equal(step.kernels, 12 * TENSORS);
     assert_true(step.bytes == 4 * ((13 + 8) * matrices + (15 + 10) * (PARAMS - matrices)));
-    struct step flat = step_of(OPTIMIZER_ADAFACTOR, OPTIMIZER_FOREACH, STRATEGY_FSDP, 8, &gradients);
+    struct step flat =
+        step_of(OPTIMIZER_ADAFACTOR, OPTIMIZER_FOREACH, STRATEGY_FSDP, 8, &gradients);
     assert_int_equal(flat.kernels, 12 * 4);
     assert_true(flat.bytes == 4.0 * (15 + 10) * PARAMS / 8);
-    /* a first moment: mul_ (1, 1) and add_ (2, 1) more, and 4 bytes a parameter more that are kept */
-    struct step first = step_of(OPTIMIZER_ADAFACTOR_MOMENTUM, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    /* a first moment: mul_ (1, 1) and add_ (2, 1) more, and 4 bytes a parameter more that are kept
+     */
+    struct step first =
+        step_of(OPTIMIZER_ADAFACTOR_MOMENTUM, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
     assert_int_equal(first.kernels, 14 * TENSORS);
     assert_true(first.bytes == step.bytes + 4.0 * (3 + 2) * PARAMS);
     assert_true(first.kept_bytes == step.kept_bytes + 4.0 * PARAMS);
 }
 
-/* LOMO: an update a tensor, 3 x 4 bytes a parameter, within backward. On one GPU the most gradients at once are those
- * of one parameter and, for the moment of its kernel, of a second; the tied embedding's waits from the head to the
- * lookup, where the positions' gradient lives beside it. FSDP: a unit's shard. */
+/* LOMO: an update a tensor, 3 x 4 bytes a parameter, within backward. On one GPU the most gradients
+ * at once are those of one parameter and, for the moment of its kernel, of a second; the tied
+ * embedding's waits from the head to the lookup, where the positions' gradient lives beside it.
+ * FSDP: a unit's shard. */
 static void lomo_forgets(void **state)
 {
     (void)state;
@@ -325,7 +353,8 @@ static void lomo_where_it_cannot_be(void **state)
     refuse(STRATEGY_DDP, 2, 0, "take train.grad_accum: 1");
     refuse(STRATEGY_DDP, 1, 2, "no more in train.device_batch than in train.micro_batch");
     refuse(STRATEGY_DDP, 3, 2,
-        "train.device_batch of 2 makes 2 micro-steps of up to 1 sequences, but train.grad_accum is 3");
+        "train.device_batch of 2 makes 2 micro-steps of up to 1 sequences, but train.grad_accum is "
+        "3");
 }
 
 /* Bytes that kernels of this name move. */
@@ -333,16 +362,18 @@ static double moved_by(const struct plan *plan, const char *name)
 {
     double bytes = 0;
     for (int i = 0; i < plan->programs[0].ops.n; i++)
-        if (plan->programs[0].ops.at[i].kind == OP_KERNEL && strcmp(plan->programs[0].ops.at[i].name, name) == 0) {
+        if (plan->programs[0].ops.at[i].kind == OP_KERNEL &&
+            strcmp(plan->programs[0].ops.at[i].name, name) == 0) {
             const struct kernel_work *work = &plan->kernels.at[plan->programs[0].ops.at[i].index];
             bytes += work->read_bytes + work->write_bytes;
         }
     return bytes;
 }
 
-/* Every FP32 gradient is read for the norm, then read and written: of a rank, that is all of them (DDP, alone), or an
- * eighth (FULL_SHARD), whose norms are added up by one all_reduce of a number. small_gpt's units divide by 8.
- * The steps of DeepSpeed, InternEvo, Megatron and nanotron have their own. */
+/* Every FP32 gradient is read for the norm, then read and written: of a rank, that is all of them
+ * (DDP, alone), or an eighth (FULL_SHARD), whose norms are added up by one all_reduce of a number.
+ * small_gpt's units divide by 8. The steps of DeepSpeed, InternEvo, Megatron and nanotron have
+ * their own. */
 static void clipping_by_the_norm(void **state)
 {
     (void)state;
@@ -355,11 +386,13 @@ static void clipping_by_the_norm(void **state)
             if (kind == STRATEGY_INTERNEVO)
                 options.train.precision = PRECISION_BF16_MASTER;
             compile(&compiled, &options, &small_gpt, kind == STRATEGY_SINGLE_DEVICE ? 1 : 8);
-            bool by_torch =
-                kind != STRATEGY_DEEPSPEED && kind != STRATEGY_INTERNEVO && kind < STRATEGY_MEGATRON && clips;
+            bool by_torch = kind != STRATEGY_DEEPSPEED && kind != STRATEGY_INTERNEVO &&
+                            kind < STRATEGY_MEGATRON && clips;
             double owned = (double)compiled.model.params / (kind == STRATEGY_FSDP ? 8 : 1);
-            assert_true(moved_by(&compiled.plan, "optimizer/clip_grad_norm_/norm") == (by_torch ? 4 * owned : 0));
-            assert_true(moved_by(&compiled.plan, "optimizer/clip_grad_norm_/mul_") == (by_torch ? 8 * owned : 0));
+            assert_true(moved_by(&compiled.plan, "optimizer/clip_grad_norm_/norm") ==
+                        (by_torch ? 4 * owned : 0));
+            assert_true(moved_by(&compiled.plan, "optimizer/clip_grad_norm_/mul_") ==
+                        (by_torch ? 8 * owned : 0));
             if (kind == STRATEGY_FSDP)
                 assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), clips);
             drop(&compiled);

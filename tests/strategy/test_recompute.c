@@ -1,4 +1,5 @@
-/* Full recomputation by Megatron-LM's methods: which blocks run again, and what is kept meanwhile. */
+/* Full recomputation by Megatron-LM's methods: which blocks run again, and what is kept meanwhile.
+ */
 #include "strategy/strategy.h"
 
 #include <stdarg.h>
@@ -35,7 +36,8 @@ static int kernels_in(const struct plan *plan, const char *end, enum plan_phase 
         for (int i = 0; i < plan->programs[p].ops.n; i++) {
             const struct plan_op *op = &plan->programs[p].ops.at[i];
             size_t a = strlen(op->name), b = strlen(end);
-            n += op->kind == OP_KERNEL && op->phase == phase && a >= b && strcmp(op->name + a - b, end) == 0;
+            n += op->kind == OP_KERNEL && op->phase == phase && a >= b &&
+                 strcmp(op->name + a - b, end) == 0;
         }
     return n;
 }
@@ -48,10 +50,10 @@ static void blocks_that_run_again(void **state)
         int method;
         int64_t layers, stages;
         int again;
-    } cases[] = {{RECOMPUTE_UNIFORM, 1, 1, 6}, {RECOMPUTE_UNIFORM, 2, 1, 6}, {RECOMPUTE_UNIFORM, 4, 1, 6},
-        {RECOMPUTE_UNIFORM, 6, 1, 6}, {RECOMPUTE_UNIFORM, 9, 1, 6}, {RECOMPUTE_BLOCK, 1, 1, 1},
-        {RECOMPUTE_BLOCK, 4, 1, 4}, {RECOMPUTE_BLOCK, 9, 1, 6}, {RECOMPUTE_BLOCK, 1, 2, 2}, {RECOMPUTE_BLOCK, 2, 2, 4},
-        {RECOMPUTE_UNIFORM, 2, 2, 6}};
+    } cases[] = {{RECOMPUTE_UNIFORM, 1, 1, 6}, {RECOMPUTE_UNIFORM, 2, 1, 6},
+        {RECOMPUTE_UNIFORM, 4, 1, 6}, {RECOMPUTE_UNIFORM, 6, 1, 6}, {RECOMPUTE_UNIFORM, 9, 1, 6},
+        {RECOMPUTE_BLOCK, 1, 1, 1}, {RECOMPUTE_BLOCK, 4, 1, 4}, {RECOMPUTE_BLOCK, 9, 1, 6},
+        {RECOMPUTE_BLOCK, 1, 2, 2}, {RECOMPUTE_BLOCK, 2, 2, 4}, {RECOMPUTE_UNIFORM, 2, 2, 6}};
     const struct model_shape shape = six_blocks();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct strategy_options options = recomputing(cases[i].method, cases[i].layers);
@@ -60,7 +62,8 @@ static void blocks_that_run_again(void **state)
         options.train.grad_accum = 4;
         compile(&compiled, &options, &shape, 2);
         assert_int_equal(kernels_in(&compiled.plan, "/attn.c_attn", PHASE_FORWARD), 4 * BLOCKS);
-        assert_int_equal(kernels_in(&compiled.plan, "/attn.c_attn", PHASE_RECOMPUTE), 4 * cases[i].again);
+        assert_int_equal(
+            kernels_in(&compiled.plan, "/attn.c_attn", PHASE_RECOMPUTE), 4 * cases[i].again);
         drop(&compiled);
     }
 }

@@ -1,7 +1,8 @@
-/* Orders of cells, and what they cost where messages are free: cells of all stages run as soon as what they need is
- * there. Expected makespans: bubble of (p - 1) / m of the work for GPipe and 1F1B, divided by the chunks v where they
- * are interleaved (Narayanan et al., arXiv 2104.04473, section 2.2); (p - 1) (F + B - W) for ZB-H1 (Qi et al., arXiv
- * 2401.10241, table 1). In a V: see the laws. */
+/* Orders of cells, and what they cost where messages are free: cells of all stages run as soon as
+ * what they need is there. Expected makespans: bubble of (p - 1) / m of the work for GPipe and
+ * 1F1B, divided by the chunks v where they are interleaved (Narayanan et al., arXiv 2104.04473,
+ * section 2.2); (p - 1) (F + B - W) for ZB-H1 (Qi et al., arXiv 2401.10241, table 1). In a V: see
+ * the laws. */
 #include "strategy/schedule.h"
 
 #include <stdarg.h>
@@ -12,19 +13,29 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST_STAGES = 8, MOST_CHUNKS = 4, MOST_MICRO_BATCHES = 32, MOST_CELLS = 3 * MOST_CHUNKS * MOST_MICRO_BATCHES };
+enum {
+    MOST_STAGES = 8,
+    MOST_CHUNKS = 4,
+    MOST_MICRO_BATCHES = 32,
+    MOST_CELLS = 3 * MOST_CHUNKS * MOST_MICRO_BATCHES
+};
 
 /* Units of time: forward, gradient of the input, of the weights, each of a stage. */
 enum { F = 4, B = 4, W = 4 };
 
 static struct schedule of(int kind, int stages, int chunks, int micro_batches)
 {
-    return (struct schedule){.kind = kind, .stages = stages, .chunks = chunks, .micro_batches = micro_batches};
+    return (struct schedule){
+        .kind = kind, .stages = stages, .chunks = chunks, .micro_batches = micro_batches};
 }
 
 static int duration(enum cell_kind kind, int chunks)
 {
-    return (kind == CELL_FORWARD ? F : kind == CELL_BACKWARD ? B + W : kind == CELL_BACKWARD_INPUT ? B : W) / chunks;
+    return (kind == CELL_FORWARD             ? F
+               : kind == CELL_BACKWARD       ? B + W
+               : kind == CELL_BACKWARD_INPUT ? B
+                                             : W) /
+           chunks;
 }
 
 struct run {
@@ -170,7 +181,8 @@ static void interleaving_divides_the_bubble_by_the_chunks(void **state)
     for (int p = 2; p <= MOST_STAGES; p *= 2)
         for (int v = 2; v <= MOST_CHUNKS; v *= 2)
             for (int m = p; m <= MOST_MICRO_BATCHES; m *= 2)
-                assert_int_equal(makespan(of(SCHEDULE_1F1B, p, v, m)), m * (F + B + W) + (p - 1) * (F + B + W) / v);
+                assert_int_equal(makespan(of(SCHEDULE_1F1B, p, v, m)),
+                    m * (F + B + W) + (p - 1) * (F + B + W) / v);
 }
 
 static void zero_bubble_h1_loses_a_third(void **state)
@@ -178,11 +190,12 @@ static void zero_bubble_h1_loses_a_third(void **state)
     (void)state;
     for (int p = 2; p <= MOST_STAGES; p *= 2)
         for (int m = p; m <= MOST_MICRO_BATCHES; m *= 2)
-            assert_int_equal(makespan(of(SCHEDULE_ZBH1, p, 1, m)), m * (F + B + W) + (p - 1) * (F + B - W));
+            assert_int_equal(
+                makespan(of(SCHEDULE_ZBH1, p, 1, m)), m * (F + B + W) + (p - 1) * (F + B - W));
 }
 
-/* 1F1B: stage i warms up with p - i - 1 and begins one more. GPipe: all. Interleaved: 2 (p - i - 1) + (v - 1) p and
- * one more. */
+/* 1F1B: stage i warms up with p - i - 1 and begins one more. GPipe: all. Interleaved: 2 (p - i - 1)
+ * + (v - 1) p and one more. */
 static void micro_batches_in_flight(void **state)
 {
     (void)state;
@@ -191,19 +204,21 @@ static void micro_batches_in_flight(void **state)
         assert_int_equal(in_flight(of(SCHEDULE_1F1B, P, 1, M), i), P - i);
         assert_int_equal(in_flight(of(SCHEDULE_ZBH1, P, 1, M), i), P - i);
         assert_int_equal(in_flight(of(SCHEDULE_GPIPE, P, 1, M), i), M);
-        assert_int_equal(in_flight(of(SCHEDULE_1F1B, P, V, M), i), 2 * (P - i - 1) + (V - 1) * P + 1);
+        assert_int_equal(
+            in_flight(of(SCHEDULE_1F1B, P, V, M), i), 2 * (P - i - 1) + (V - 1) * P + 1);
     }
     assert_int_equal(in_flight(of(SCHEDULE_1F1B, P, 1, 2), 0), 2); /* there are no more */
 }
 
-/* F0 F1 B0 F2 B1 B2 on one stage: a pair is of two micro-batches, and one more of them is under way. */
+/* F0 F1 B0 F2 B1 B2 on one stage: a pair is of two micro-batches, and one more of them is under
+ * way. */
 static void merged_passes_are_of_two_micro_batches(void **state)
 {
     (void)state;
     enum { P = 4, M = 16, V = 2, FEW = 3 };
     struct cell cells[MOST_CELLS];
-    static const struct cell wanted[2 * FEW] = {{CELL_FORWARD, 0, 0}, {CELL_FORWARD, 1, 0}, {CELL_BACKWARD, 0, 0},
-        {CELL_FORWARD, 2, 0}, {CELL_BACKWARD, 1, 0}, {CELL_BACKWARD, 2, 0}};
+    static const struct cell wanted[2 * FEW] = {{CELL_FORWARD, 0, 0}, {CELL_FORWARD, 1, 0},
+        {CELL_BACKWARD, 0, 0}, {CELL_FORWARD, 2, 0}, {CELL_BACKWARD, 1, 0}, {CELL_BACKWARD, 2, 0}};
     const struct schedule one = {SCHEDULE_1F1B, 1, 0, 1, FEW, .merges = true};
     assert_int_equal(schedule_cells(cells, &one), 2 * FEW);
     for (int i = 0; i < 2 * FEW; i++) {
@@ -219,7 +234,8 @@ static void merged_passes_are_of_two_micro_batches(void **state)
             bool pair = schedule_merges(&stage, cells, n, k);
             pairs += pair;
             if (pair)
-                assert_true(cells[k].micro_batch != cells[k + 1].micro_batch || cells[k].chunk != cells[k + 1].chunk);
+                assert_true(cells[k].micro_batch != cells[k + 1].micro_batch ||
+                            cells[k].chunk != cells[k + 1].chunk);
         }
         assert_int_equal(pairs, M * V - schedule_warm_up(&stage));
     }
@@ -248,8 +264,8 @@ static void the_first_stage_of_a_v_has_both_ends(void **state)
         }
 }
 
-/* Of every micro-batch and chunk once F, then a whole B, or B of the inputs and later W; in the order of the
- * micro-batches, as messages of a chunk come. */
+/* Of every micro-batch and chunk once F, then a whole B, or B of the inputs and later W; in the
+ * order of the micro-batches, as messages of a chunk come. */
 static void every_cell_of_a_v_is_there_once(struct schedule at)
 {
     static struct cell cells[MOST_CELLS];
@@ -267,7 +283,8 @@ static void every_cell_of_a_v_is_there_once(struct schedule at)
         }
         whole[cell->chunk] += cell->kind == CELL_BACKWARD;
         waits[cell->micro_batch][cell->chunk] = splits;
-        assert_int_equal(cell->micro_batch, next[splits ? CELL_BACKWARD : cell->kind][cell->chunk]++);
+        assert_int_equal(
+            cell->micro_batch, next[splits ? CELL_BACKWARD : cell->kind][cell->chunk]++);
         assert_true(next[CELL_BACKWARD][cell->chunk] <= next[CELL_FORWARD][cell->chunk]);
     }
     for (int c = 0; c < SCHEDULE_V_CHUNKS; c++) {
@@ -284,12 +301,14 @@ static void cells_of_a_v(void **state)
         for (int p = 2; p <= MOST_STAGES; p++)
             for (int m = schedule_least_micro_batches(in_v[v], p); m <= MOST_MICRO_BATCHES; m++)
                 for (int i = 0; i < p; i++)
-                    every_cell_of_a_v_is_there_once((struct schedule){in_v[v], p, i, SCHEDULE_V_CHUNKS, m, false});
+                    every_cell_of_a_v_is_there_once(
+                        (struct schedule){in_v[v], p, i, SCHEDULE_V_CHUNKS, m, false});
 }
 
-/* Stage i begins when the first micro-batch has come through the i stages before it, and then waits for nothing: with
- * F = B = W of a chunk, as the paper has it, none of its cells comes too late. Both end p - 1 such cells after what all
- * of a stage's work takes. With fewer than 2 p - 1 micro-batches the V does not fill. */
+/* Stage i begins when the first micro-batch has come through the i stages before it, and then waits
+ * for nothing: with F = B = W of a chunk, as the paper has it, none of its cells comes too late.
+ * Both end p - 1 such cells after what all of a stage's work takes. With fewer than 2 p - 1
+ * micro-batches the V does not fill. */
 static void zero_bubble_v_waits_for_nothing(void **state)
 {
     (void)state;
@@ -311,10 +330,10 @@ static void zero_bubble_v_waits_for_nothing(void **state)
         }
 }
 
-/* DeepSeek's table: merged passes that take F&B, and F = B of the inputs, leave a bubble of (p - 1) (F&B + B - 3 W), B
- * of inputs and weights, on the last stage, which has all its pairs but one. One after the other the second of a pair
- * need not wait with the first, and of F = B = W all that is left is p - 1 - i cells of stage i, and i to come to it:
- * the step is as short as ZBV's. */
+/* DeepSeek's table: merged passes that take F&B, and F = B of the inputs, leave a bubble of (p - 1)
+ * (F&B + B - 3 W), B of inputs and weights, on the last stage, which has all its pairs but one. One
+ * after the other the second of a pair need not wait with the first, and of F = B = W all that is
+ * left is p - 1 - i cells of stage i, and i to come to it: the step is as short as ZBV's. */
 static void dualpipev_has_the_bubble_of_its_table(void **state)
 {
     (void)state;
@@ -323,10 +342,12 @@ static void dualpipev_has_the_bubble_of_its_table(void **state)
     for (int p = 2; p <= MOST_STAGES; p++)
         for (int m = 2 * p; m <= MOST_MICRO_BATCHES; m++) {
             for (int saved = 0; saved <= MOST_SAVED; saved++) {
-                run = (struct run){.of = of(SCHEDULE_DUALPIPEV, p, SCHEDULE_V_CHUNKS, m), .saved = saved};
+                run = (struct run){
+                    .of = of(SCHEDULE_DUALPIPEV, p, SCHEDULE_V_CHUNKS, m), .saved = saved};
                 run.of.merges = true;
                 int end = finish(&run), pairs = 2 * (m - p) - 1, both = 3 * CELL - saved;
-                assert_int_equal(end, m * (F + B + W) - pairs * saved + (p - 1) * (both + 2 * CELL - 3 * CELL));
+                assert_int_equal(
+                    end, m * (F + B + W) - pairs * saved + (p - 1) * (both + 2 * CELL - 3 * CELL));
             }
             run = (struct run){.of = of(SCHEDULE_DUALPIPEV, p, SCHEDULE_V_CHUNKS, m)};
             assert_int_equal(finish(&run), m * (F + B + W) + (p - 1) * CELL);
@@ -342,13 +363,14 @@ static void a_v_holds_as_much_on_every_stage(void **state)
     for (int p = 2; p <= MOST_STAGES; p++)
         for (int i = 0; i < p; i++) {
             assert_int_equal(in_flight(of(SCHEDULE_ZBV, p, SCHEDULE_V_CHUNKS, 3 * p), i), 2 * p);
-            assert_int_equal(in_flight(of(SCHEDULE_DUALPIPEV, p, SCHEDULE_V_CHUNKS, 3 * p), i), 2 * p + 1);
+            assert_int_equal(
+                in_flight(of(SCHEDULE_DUALPIPEV, p, SCHEDULE_V_CHUNKS, 3 * p), i), 2 * p + 1);
             assert_int_equal(2 * in_flight(of(SCHEDULE_1F1B, p, 1, 3 * p), 0), 2 * p);
         }
 }
 
-/* Of m = 3 p micro-batches stage i has m - 2 p + i + 1 turns of two pairs and p - 1 - i of one; the first pair of the
- * last stage stays two cells. */
+/* Of m = 3 p micro-batches stage i has m - 2 p + i + 1 turns of two pairs and p - 1 - i of one; the
+ * first pair of the last stage stays two cells. */
 static void pairs_of_dualpipev(void **state)
 {
     (void)state;
@@ -361,7 +383,8 @@ static void pairs_of_dualpipev(void **state)
                 bool pair = schedule_merges(&at, cells, n, k);
                 pairs += pair;
                 if (pair)
-                    assert_true(cells[k].chunk != cells[k + 1].chunk && cells[k + 1].kind == CELL_BACKWARD);
+                    assert_true(
+                        cells[k].chunk != cells[k + 1].chunk && cells[k + 1].kind == CELL_BACKWARD);
             }
             assert_int_equal(pairs, 2 * (p + i + 1) + p - 1 - i - (i == p - 1));
         }

@@ -19,9 +19,10 @@ static int64_t kept(const struct plan *plan, const char *name)
     return bytes;
 }
 
-/* DHEN's tables lie on the ranks in equal shares, with the optimizer's state; an all_to_all of features a micro-step
- * each way under every strategy, over all ranks; none on one. It shares FSDP's NCCL stream where FSDP shares the
- * default process group: unless there are replicas, here from 16 ranks on, whose nodes shard. */
+/* DHEN's tables lie on the ranks in equal shares, with the optimizer's state; an all_to_all of
+ * features a micro-step each way under every strategy, over all ranks; none on one. It shares
+ * FSDP's NCCL stream where FSDP shares the default process group: unless there are replicas, here
+ * from 16 ranks on, whose nodes shard. */
 static void tables_exchange_features(void **state)
 {
     (void)state;
@@ -36,7 +37,8 @@ static void tables_exchange_features(void **state)
                 options.fsdp.sharding_group_size = ranks < NODE ? ranks : 0;
                 options.train.grad_accum = MICRO_STEPS;
                 options.train.seq_len = small_dhen.dhen.features;
-                bool hybrid = kind == STRATEGY_FSDP && (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2);
+                bool hybrid = kind == STRATEGY_FSDP &&
+                              (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2);
                 bool replicas = hybrid && ranks > NODE;
                 struct compiled c;
                 char why[256] = "";
@@ -44,7 +46,8 @@ static void tables_exchange_features(void **state)
                 if (!plan_check(&c.plan, why, sizeof why))
                     fail_msg("%s, %d ranks: %s", strategy_label(&options), ranks, why);
                 assert_true(kept(&c.plan, "tables") == model_table_bytes(&small_dhen, ranks));
-                assert_true(kept(&c.plan, "tables/rowwise_adagrad") == model_table_state_bytes(&small_dhen, ranks));
+                assert_true(kept(&c.plan, "tables/rowwise_adagrad") ==
+                            model_table_state_bytes(&small_dhen, ranks));
                 assert_int_equal(count(&c.plan, COLL_ALL_TO_ALL), ranks > 1 ? 2 * MICRO_STEPS : 0);
                 for (int o = 0; o < c.plan.programs[0].ops.n; o++) {
                     const struct plan_op *op = &c.plan.programs[0].ops.at[o];

@@ -1,5 +1,5 @@
-/* Stages whose two chunks lie in a V, in plans: what is sent, what stays on a rank, what the first stage has of both
- * ends, what is held, what is refused. */
+/* Stages whose two chunks lie in a V, in plans: what is sent, what stays on a rank, what the first
+ * stage has of both ends, what is held, what is refused. */
 #include "strategy/strategy.h"
 
 #include <stdarg.h>
@@ -11,7 +11,13 @@
 #include "../near.h"
 #include "compiled.h"
 
-enum { MOST_STAGES = 4, DATA = 2, MICRO_BATCHES = 2 * MOST_STAGES, BF16_BYTES = 2, FLOAT_BYTES = 4 };
+enum {
+    MOST_STAGES = 4,
+    DATA = 2,
+    MICRO_BATCHES = 2 * MOST_STAGES,
+    BF16_BYTES = 2,
+    FLOAT_BYTES = 4
+};
 
 static const int schedules[] = {SCHEDULE_ZBV, SCHEDULE_DUALPIPEV};
 enum { SCHEDULES = sizeof schedules / sizeof *schedules };
@@ -67,8 +73,9 @@ static int sent(const struct plan *plan, int program, int delta, int tag, double
     return n;
 }
 
-/* Of a micro-batch, with B tokens of BF16 and p stages: down to the last stage and up again p - 1 messages each, as
- * gradients the same way back, so 4 (p - 1) B. At the turn and around the ends there is none. */
+/* Of a micro-batch, with B tokens of BF16 and p stages: down to the last stage and up again p - 1
+ * messages each, as gradients the same way back, so 4 (p - 1) B. At the turn and around the ends
+ * there is none. */
 static void a_v_sends_four_messages_between_neighbours(void **state)
 {
     (void)state;
@@ -78,7 +85,8 @@ static void a_v_sends_four_messages_between_neighbours(void **state)
             const struct model_shape shape = of_blocks(&small_llama, p);
             struct strategy_options options = in_v(STRATEGY_FSDP, schedules[s], p);
             compile(&c, &options, &shape, DATA * p);
-            double bytes = 0, tokens = (double)(options.train.micro_batch * options.train.seq_len), unused = 0;
+            double bytes = 0, tokens = (double)(options.train.micro_batch * options.train.seq_len),
+                   unused = 0;
             for (int i = 0; i < p; i++) {
                 bool first = i == 0, last = i == p - 1;
                 assert_int_equal(sent(&c.plan, i, 1, 0, &bytes), last ? 0 : MICRO_BATCHES);
@@ -86,7 +94,8 @@ static void a_v_sends_four_messages_between_neighbours(void **state)
                 assert_int_equal(sent(&c.plan, i, -1, 1, &unused), first ? 0 : MICRO_BATCHES);
                 assert_int_equal(sent(&c.plan, i, 1, 1, &unused), last ? 0 : MICRO_BATCHES);
             }
-            assert_true(bytes == 4.0 * (p - 1) * MICRO_BATCHES * tokens * (double)shape.d_model * BF16_BYTES);
+            assert_true(bytes == 4.0 * (p - 1) * MICRO_BATCHES * tokens * (double)shape.d_model *
+                                     BF16_BYTES);
             drop(&c);
         }
 }
@@ -97,7 +106,8 @@ static double most_alive(const struct plan_program *program, enum hbm_category c
     double now = 0, most = 0;
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
-        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) || program->buffers.at[op->index].category != category)
+        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) ||
+            program->buffers.at[op->index].category != category)
             continue;
         now += (op->kind == OP_ALLOC ? 1 : -1) * (double)program->buffers.at[op->index].bytes;
         most = now > most ? now : most;
@@ -105,9 +115,9 @@ static double most_alive(const struct plan_program *program, enum hbm_category c
     return most;
 }
 
-/* What passes keep without recomputation: 2 p halves of a stage under ZBVZeroBubble, as the first stage has under 1F1B,
- * and 2 p + 1 under DualPipeV, on every stage; the first one has logits beside. Messages, and what lives within a pass,
- * are a few per cent here. */
+/* What passes keep without recomputation: 2 p halves of a stage under ZBVZeroBubble, as the first
+ * stage has under 1F1B, and 2 p + 1 under DualPipeV, on every stage; the first one has logits
+ * beside. Messages, and what lives within a pass, are a few per cent here. */
 static void stages_hold_as_much_as_each_other(void **state)
 {
     (void)state;
@@ -132,7 +142,8 @@ static void stages_hold_as_much_as_each_other(void **state)
     }
 }
 
-/* Every combination compiles to a sound plan, in which all buffers are let go of and nobody waits for ever. */
+/* Every combination compiles to a sound plan, in which all buffers are let go of and nobody waits
+ * for ever. */
 static void plans_are_sound(void **state)
 {
     (void)state;
@@ -145,7 +156,8 @@ static void plans_are_sound(void **state)
     enum { SHAPES = sizeof shapes / sizeof *shapes, FOR_FSDP = 4, LAYOUTS = 8 };
     for (int i = 0; i < SHAPES; i++)
         for (int layout = 0; layout < LAYOUTS * CHECKPOINT_SEARCHED; layout++)
-            for (int kind = STRATEGY_FSDP; kind <= STRATEGY_MEGATRON; kind += STRATEGY_MEGATRON - STRATEGY_FSDP) {
+            for (int kind = STRATEGY_FSDP; kind <= STRATEGY_MEGATRON;
+                 kind += STRATEGY_MEGATRON - STRATEGY_FSDP) {
                 struct compiled c;
                 char why[512] = "";
                 int p = 2 + layout % 3;
@@ -158,11 +170,13 @@ static void plans_are_sound(void **state)
                 options.parallelism.model.sequence = layout / 4 % 2 && shape.moe.experts > 0;
                 options.parallelism.model.expert = 1 + (shape.moe.experts > 0 && layout / 3 % 2);
                 options.megatron.overlap_moe_expert_parallel_comm =
-                    options.parallelism.schedule == SCHEDULE_DUALPIPEV && options.parallelism.model.expert > 1 &&
+                    options.parallelism.schedule == SCHEDULE_DUALPIPEV &&
+                    options.parallelism.model.expert > 1 &&
                     options.train.activation_checkpointing == CHECKPOINT_NONE;
                 options.parallelism.scatter_gather = kind == STRATEGY_MEGATRON && layout % 2;
                 options.megatron.use_distributed_optimizer = layout % 2;
-                options.megatron.overlap_grad_reduce = options.megatron.overlap_param_gather = layout % 2;
+                options.megatron.overlap_grad_reduce = options.megatron.overlap_param_gather =
+                    layout % 2;
                 compile(&c, &options, &shape, DATA * p * (int)options.parallelism.model.tensor);
                 if (!plan_check(&c.plan, why, sizeof why))
                     fail_msg("%s, layout %d: %s", shape.name, layout, why);
@@ -170,8 +184,9 @@ static void plans_are_sound(void **state)
             }
 }
 
-/* The table is there once, on the first stage, for both ends; each of them adds its gradient to it in every
- * micro-batch, nothing is exchanged, and it is reduced with the rest once. Without a V the last stage has a copy. */
+/* The table is there once, on the first stage, for both ends; each of them adds its gradient to it
+ * in every micro-batch, nothing is exchanged, and it is reduced with the rest once. Without a V the
+ * last stage has a copy. */
 static void a_tied_table_is_on_one_stage(void **state)
 {
     (void)state;
@@ -181,7 +196,8 @@ static void a_tied_table_is_on_one_stage(void **state)
     for (int s = 0; s <= SCHEDULES; s++) {
         bool v = s < SCHEDULES;
         struct compiled c;
-        struct strategy_options options = in_v(STRATEGY_MEGATRON, v ? schedules[s] : SCHEDULE_1F1B, P);
+        struct strategy_options options =
+            in_v(STRATEGY_MEGATRON, v ? schedules[s] : SCHEDULE_1F1B, P);
         options.train.grad_accum = 2 * P;
         options.megatron.overlap_grad_reduce = true;
         options.megatron.use_distributed_optimizer = true;
@@ -203,8 +219,8 @@ static void a_tied_table_is_on_one_stage(void **state)
     }
 }
 
-/* Both ends are units of fully_shard apart, of different chunks: each is gathered and reduced once (test_fsdp_stages),
- * and the table's gradient does not wait for the head's. */
+/* Both ends are units of fully_shard apart, of different chunks: each is gathered and reduced once
+ * (test_fsdp_stages), and the table's gradient does not wait for the head's. */
 static void ends_of_one_stage_are_two_units(void **state)
 {
     (void)state;
@@ -214,7 +230,8 @@ static void ends_of_one_stage_are_two_units(void **state)
         struct compiled c;
         struct strategy_options options = in_v(STRATEGY_FSDP, schedules[s], P);
         compile(&c, &options, &shape, DATA * P);
-        double table = (double)(shape.vocab * shape.d_model), head = table + (double)shape.d_model, found[2];
+        double table = (double)(shape.vocab * shape.d_model), head = table + (double)shape.d_model,
+               found[2];
         int n = 0;
         for (int k = 0; k < c.plan.programs[0].ops.n; k++) {
             const struct plan_op *op = &c.plan.programs[0].ops.at[k];
@@ -222,14 +239,15 @@ static void ends_of_one_stage_are_two_units(void **state)
                 found[n++] = c.plan.collectives.at[op->index].bytes / BF16_BYTES;
         }
         assert_int_equal(n, 2);
-        assert_true((found[0] == table && found[1] == head) || (found[0] == head && found[1] == table));
+        assert_true(
+            (found[0] == table && found[1] == head) || (found[0] == head && found[1] == table));
         drop(&c);
     }
 }
 
-/* Where ranks share experts, ops of both passes of a pair are launched in turns, so that one cell follows the other
- * more than once; not where blocks run again, which torchtitan refuses beside, nor under ZBVZeroBubble, which has no
- * pairs. */
+/* Where ranks share experts, ops of both passes of a pair are launched in turns, so that one cell
+ * follows the other more than once; not where blocks run again, which torchtitan refuses beside,
+ * nor under ZBVZeroBubble, which has no pairs. */
 static void pairs_are_merged_where_ranks_share_experts(void **state)
 {
     (void)state;
@@ -243,7 +261,8 @@ static void pairs_are_merged_where_ranks_share_experts(void **state)
         options.train.activation_checkpointing = i < SCHEDULES ? CHECKPOINT_NONE : CHECKPOINT_FULL;
         compile(&c, &options, &shape, DATA * P);
         for (int s = 0; s < P; s++) {
-            const struct schedule at = {schedules[i % SCHEDULES], P, s, SCHEDULE_V_CHUNKS, MICRO_BATCHES, false};
+            const struct schedule at = {
+                schedules[i % SCHEDULES], P, s, SCHEDULE_V_CHUNKS, MICRO_BATCHES, false};
             int n = schedule_cells(cells, &at), switches = c.plan.programs[s].cells.n;
             bool merges = at.kind == SCHEDULE_DUALPIPEV && i < SCHEDULES;
             assert_true(merges ? switches > 2 * n : switches <= n + 1);
@@ -266,11 +285,13 @@ static void what_a_v_cannot(void **state)
     options = in_v(STRATEGY_FSDP, SCHEDULE_DUALPIPEV, P);
     options.train.grad_accum = 2 * P - 1;
     refuse_model(&shape, test_hw(), &options,
-        "schedule DualPipeV takes 4 micro-batches a step at least, two for each stage, not 3; take another batch, or "
+        "schedule DualPipeV takes 4 micro-batches a step at least, two for each stage, not 3; take "
+        "another batch, or "
         "ZBVZeroBubble");
     options = in_v(STRATEGY_NANOTRON, SCHEDULE_DUALPIPEV, P);
     refuse_model(&shape, test_hw(), &options,
-        "schedule DualPipeV is simulated with strategy fsdp, as torchtitan has it, or megatron; take one of them");
+        "schedule DualPipeV is simulated with strategy fsdp, as torchtitan has it, or megatron; "
+        "take one of them");
     options = in_v(STRATEGY_FSDP, SCHEDULE_ZBH1, P);
     refuse_model(&shape, test_hw(), &options, "schedule ZBH1 has one model chunk a stage");
 }

@@ -12,10 +12,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Stages 1 and 2: every gradient is reduced once (16 bits), every weight gathered once after the step: what DDP's
- * all-reduce moves (a reduce-scatter and an all-gather), as the ZeRO paper (arXiv 1910.02054, section 7) says; half as
- * much again where DeepSpeed all-reduces its buckets (use_multi_rank_bucket_allreduce), which stage 3 knows nothing of.
- * With buckets of one element every tensor is reduced alone. The norm of the gradients is an all_reduce of 8 bytes. */
+/* Stages 1 and 2: every gradient is reduced once (16 bits), every weight gathered once after the
+ * step: what DDP's all-reduce moves (a reduce-scatter and an all-gather), as the ZeRO paper (arXiv
+ * 1910.02054, section 7) says; half as much again where DeepSpeed all-reduces its buckets
+ * (use_multi_rank_bucket_allreduce), which stage 3 knows nothing of. With buckets of one element
+ * every tensor is reduced alone. The norm of the gradients is an all_reduce of 8 bytes. */
 static void zero_volumes(void **state)
 {
     (void)state;
@@ -29,7 +30,8 @@ static void zero_volumes(void **state)
             double all = 2 * (double)compiled.model.params;
             bool reduces_whole = whole && stage < 3;
             assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == (reduces_whole ? 0 : all));
-            assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == NORM_BYTES + (reduces_whole ? all : 0));
+            assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) ==
+                        NORM_BYTES + (reduces_whole ? all : 0));
             assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), !reduces_whole);
             if (stage < 3)
                 assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == all);
@@ -43,8 +45,8 @@ static void zero_volumes(void **state)
         }
 }
 
-/* Tensors of small_gpt: what is larger than a bucket is reduced from where it lies, in every stage. A matrix of the MLP
- * just fits. */
+/* Tensors of small_gpt: what is larger than a bucket is reduced from where it lies, in every stage.
+ * A matrix of the MLP just fits. */
 static void large_gradients_are_not_copied(void **state)
 {
     (void)state;
@@ -64,27 +66,31 @@ static void large_gradients_are_not_copied(void **state)
     }
 }
 
-/* Bytes of this category at their fullest, without buffers of this name and what lives for the whole run. */
+/* Bytes of this category at their fullest, without buffers of this name and what lives for the
+ * whole run. */
 static double most_of(const struct plan *plan, int category, const char *name)
 {
     double live = 0, most = 0;
     for (int i = 0; i < plan->programs[0].ops.n; i++) {
         const struct plan_op *op = &plan->programs[0].ops.at[i];
         if ((op->kind != OP_ALLOC && op->kind != OP_FREE) ||
-            plan->programs[0].buffers.at[op->index].category != category || strcmp(op->name, name) == 0)
+            plan->programs[0].buffers.at[op->index].category != category ||
+            strcmp(op->name, name) == 0)
             continue;
-        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
+        live +=
+            (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
         most = live > most ? live : most;
     }
     return most;
 }
 
-/* contiguous_gradients: a gradient that has been copied into the bucket is given up, so that besides the owned part (an
- * eighth, kept to the step) there is never more than the embedding's, which waits from the head for the lookup (they
- * are tied), and the largest of a block's beside it (16 bits). Stage 1 copies in the last
- * micro-step only, and without overlap_comm after its backward pass (reduce_gradients); before that all gradients add
- * up. The buckets are as large as reduce_bucket_size, however small the model: two in stages 1 and 2 with overlap_comm,
- * one in stage 3. */
+/* contiguous_gradients: a gradient that has been copied into the bucket is given up, so that
+ * besides the owned part (an eighth, kept to the step) there is never more than the embedding's,
+ * which waits from the head for the lookup (they are tied), and the largest of a block's beside it
+ * (16 bits). Stage 1 copies in the last micro-step only, and without overlap_comm after its
+ * backward pass (reduce_gradients); before that all gradients add up. The buckets are as large as
+ * reduce_bucket_size, however small the model: two in stages 1 and 2 with overlap_comm, one in
+ * stage 3. */
 static void gradients_are_given_up_for_the_bucket(void **state)
 {
     (void)state;
@@ -107,7 +113,8 @@ static void gradients_are_given_up_for_the_bucket(void **state)
             }
             assert_true(owned == all / 8);
             assert_true(buckets == (overlaps && stage < 3 ? 2 : 1) * 2 * 5e8);
-            double most = most_of(&compiled.plan, HBM_GRADIENTS, "owned_grads"), want = embedding + largest;
+            double most = most_of(&compiled.plan, HBM_GRADIENTS, "owned_grads"),
+                   want = embedding + largest;
             if (stage == 1 && (accumulates || !overlaps))
                 want = all;
             assert_true(most == (want > fp32_grads ? want : fp32_grads));
@@ -123,10 +130,11 @@ static int ops_named(const struct plan *plan, const char *name)
     return n;
 }
 
-/* The host waits for the GPU when gradients have been reduced (independent_gradient_partition_epilogue: stage 3, and
- * overlap_comm), which stage 1 does once and the others in each micro-step; and always for the norm of the gradients
- * before the step (get_grad_norm_direct): an eighth of the tensors, rounded up, or in stage 3 a slice of each, widened
- * to FP64 and summed up. */
+/* The host waits for the GPU when gradients have been reduced
+ * (independent_gradient_partition_epilogue: stage 3, and overlap_comm), which stage 1 does once and
+ * the others in each micro-step; and always for the norm of the gradients before the step
+ * (get_grad_norm_direct): an eighth of the tensors, rounded up, or in stage 3 a slice of each,
+ * widened to FP64 and summed up. */
 static void where_the_host_of_zero_waits(void **state)
 {
     (void)state;
@@ -141,13 +149,15 @@ static void where_the_host_of_zero_waits(void **state)
             int n = compiled.model.n_tensors;
             assert_int_equal(ops_named(&compiled.plan, "synchronize"), streams * waits);
             assert_int_equal(ops_named(&compiled.plan, "grad_norm/item"), 1);
-            assert_int_equal(ops_named(&compiled.plan, "grad_norm/double"), stage == 3 ? n : (n + 7) / 8);
+            assert_int_equal(
+                ops_named(&compiled.plan, "grad_norm/double"), stage == 3 ? n : (n + 7) / 8);
             assert_int_equal(ops_named(&compiled.plan, "optimizer/unscale_and_clip_grads"), 1);
             drop(&compiled);
         }
 }
 
-/* On one GPU nothing is reduced: gradients go to the host when the kernels that made them have ended. */
+/* On one GPU nothing is reduced: gradients go to the host when the kernels that made them have
+ * ended. */
 static void gradients_leave_when_they_are_made(void **state)
 {
     (void)state;
@@ -178,13 +188,15 @@ static double moved_by(const struct plan *plan, const char *end)
         const struct plan_op *op = &plan->programs[0].ops.at[i];
         const char *at = strstr(op->name, end);
         if (op->kind == OP_KERNEL && at && strlen(at) == strlen(end))
-            bytes += plan->kernels.at[op->index].read_bytes + plan->kernels.at[op->index].write_bytes;
+            bytes +=
+                plan->kernels.at[op->index].read_bytes + plan->kernels.at[op->index].write_bytes;
     }
     return bytes;
 }
 
-/* The second and the third of three micro-steps add their gradients to those before: two are read, one is written, 2
- * bytes an element. Whole ones where they stay on the GPU (stage 1, and one GPU), else an eighth, rounded up. */
+/* The second and the third of three micro-steps add their gradients to those before: two are read,
+ * one is written, 2 bytes an element. Whole ones where they stay on the GPU (stage 1, and one GPU),
+ * else an eighth, rounded up. */
 static void gradients_add_up(void **state)
 {
     (void)state;
@@ -197,14 +209,16 @@ static void gradients_add_up(void **state)
             double passes = 2 * 3 * 2, all = (double)compiled.model.params;
             bool whole = stage == 1 || gpus == 1;
             assert_true(moved_by(&compiled.plan, "/accumulate_grad") == (whole ? passes * all : 0));
-            assert_true(moved_by(&compiled.plan, "owned_grads/add_") == (whole ? 0 : passes * ceil(all / gpus)));
+            assert_true(moved_by(&compiled.plan, "owned_grads/add_") ==
+                        (whole ? 0 : passes * ceil(all / gpus)));
             drop(&compiled);
         }
 }
 
-/* Stage 3 gathers matrices in forward and for dgrad in backward: 4 a block, twice. The embedding, tied to the head, is
- * looked up in, is the head in forward and again, as the very next use, in the head's dgrad: two gathers. The position
- * embedding is looked up in once. All this with nothing kept for reuse and no prefetch. */
+/* Stage 3 gathers matrices in forward and for dgrad in backward: 4 a block, twice. The embedding,
+ * tied to the head, is looked up in, is the head in forward and again, as the very next use, in the
+ * head's dgrad: two gathers. The position embedding is looked up in once. All this with nothing
+ * kept for reuse and no prefetch. */
 static void zero_3_gathers_what_is_used(void **state)
 {
     (void)state;

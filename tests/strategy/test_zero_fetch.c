@@ -1,4 +1,5 @@
-/* ZeRO-3's gathers by the year, on small_gpt (../shapes.h): what is gathered when, and what the host pays a rank. */
+/* ZeRO-3's gathers by the year, on small_gpt (../shapes.h): what is gathered when, and what the
+ * host pays a rank. */
 #include "strategy/strategy.h"
 
 #include <stdarg.h>
@@ -42,8 +43,8 @@ static int named(const struct plan *plan, const char *name)
     return n;
 }
 
-/* 27 gathers of matrices (test_plans.c, zero_3_gathers_what_is_used), and the vectors after the step: each alone, or
- * all at once. Gradients: all in one bucket, or each alone. */
+/* 27 gathers of matrices (test_plans.c, zero_3_gathers_what_is_used), and the vectors after the
+ * step: each alone, or all at once. Gradients: all in one bucket, or each alone. */
 static void collectives_by_the_year(void **state)
 {
     (void)state;
@@ -53,7 +54,8 @@ static void collectives_by_the_year(void **state)
         compile(&compiled, &options, &small_gpt, 8);
         bool blocking = fetch == FETCH_BLOCKING;
         assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 27 + (blocking ? 1 : VECTORS));
-        assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), blocking ? MATRICES + VECTORS : 1);
+        assert_int_equal(
+            count(&compiled.plan, COLL_REDUCE_SCATTER), blocking ? MATRICES + VECTORS : 1);
         /* each gather, or the end of backward alone */
         assert_int_equal(named(&compiled.plan, "synchronize") > STREAM_COUNT, blocking);
         /* the gradients' norm is as old as ZeRO: a slice of each tensor */
@@ -62,8 +64,8 @@ static void collectives_by_the_year(void **state)
     }
 }
 
-/* Seconds a rank: trace: a view for each gradient. blocking: a view and a copy for each gradient, each gather and each
- * whole parameter. */
+/* Seconds a rank: trace: a view for each gradient. blocking: a view and a copy for each gradient,
+ * each gather and each whole parameter. */
 static void what_the_host_pays_a_rank(void **state)
 {
     (void)state;
@@ -79,14 +81,15 @@ static void what_the_host_pays_a_rank(void **state)
             drop(&compiled);
         }
         double view_s = options.host.view_s, copy_s = options.host.backward_issue_s;
-        double once =
-            fetch == FETCH_BLOCKING ? (27 + MATRICES + 2 * VECTORS) * (view_s + copy_s) : (MATRICES + VECTORS) * view_s;
-        assert_near((paid[1] - paid[0]) / (64 - 8), once, 1e-6 * once); /* a plan keeps host costs as float */
+        double once = fetch == FETCH_BLOCKING ? (27 + MATRICES + 2 * VECTORS) * (view_s + copy_s)
+                                              : (MATRICES + VECTORS) * view_s;
+        assert_near((paid[1] - paid[0]) / (64 - 8), once,
+            1e-6 * once); /* a plan keeps host costs as float */
     }
 }
 
-/* DeepSpeed's coordinator keeps an event of each gather, not of each use, and the host waits for the oldest where two
- * others and that of now are kept. */
+/* DeepSpeed's coordinator keeps an event of each gather, not of each use, and the host waits for
+ * the oldest where two others and that of now are kept. */
 static void each_gather_is_waited_for_once(void **state)
 {
     (void)state;
@@ -98,9 +101,9 @@ static void each_gather_is_waited_for_once(void **state)
     drop(&compiled);
 }
 
-/* With a bucket of one element each use brings the next matrix along, which is one gather each as before, except for
- * the first; the bucket that holds a block's four (12 d^2 = 49,152) makes fewer. Nothing is gathered ahead while as
- * many are live as may be, be it none. */
+/* With a bucket of one element each use brings the next matrix along, which is one gather each as
+ * before, except for the first; the bucket that holds a block's four (12 d^2 = 49,152) makes fewer.
+ * Nothing is gathered ahead while as many are live as may be, be it none. */
 static void prefetch_ends_at_the_bucket_or_the_live(void **state)
 {
     (void)state;
@@ -118,14 +121,15 @@ static void prefetch_ends_at_the_bucket_or_the_live(void **state)
         if (cases[i].fewer)
             assert_in_range(gathers, 27 / 4, 26);
         else
-            assert_in_range(gathers, 26, 27); /* the head, needed again at once, may have come as a prefetch */
+            assert_in_range(
+                gathers, 26, 27); /* the head, needed again at once, may have come as a prefetch */
         drop(&compiled);
     }
 }
 
-/* What is released is no longer live: more than all matrices (1000 x 64, 32 x 64, three times 12 d^2: 213,504 elements)
- * can never be, so a limit of those and a bucket changes nothing, though a step gathers the blocks' matrices twice and
- * the others once at least, 360,960 elements. */
+/* What is released is no longer live: more than all matrices (1000 x 64, 32 x 64, three times 12
+ * d^2: 213,504 elements) can never be, so a limit of those and a bucket changes nothing, though a
+ * step gathers the blocks' matrices twice and the others once at least, 360,960 elements. */
 static void released_parameters_are_not_live(void **state)
 {
     (void)state;
@@ -147,14 +151,16 @@ static double bytes_named(const struct plan *plan, const char *name)
 {
     double sum = 0;
     for (int i = 0; i < plan->programs[0].ops.n; i++)
-        if (plan->programs[0].ops.at[i].kind == OP_ALLOC && strcmp(plan->programs[0].ops.at[i].name, name) == 0)
+        if (plan->programs[0].ops.at[i].kind == OP_ALLOC &&
+            strcmp(plan->programs[0].ops.at[i].name, name) == 0)
             sum += (double)plan->programs[0].buffers.at[plan->programs[0].ops.at[i].index].bytes;
     return sum;
 }
 
-/* stage3.py of 0.6 and later (__add_grad_to_ipg_bucket, __avg_scatter_grads) works on gradients on a separate stream
- * when overlap_comm is on (null is on): copies into the bucket run there. All gradients (16 bits) are joined in another
- * order for the one reduce_scatter, in a buffer of as many bytes (reduce_scatter_coalesced); before 0.6 none are. */
+/* stage3.py of 0.6 and later (__add_grad_to_ipg_bucket, __avg_scatter_grads) works on gradients on
+ * a separate stream when overlap_comm is on (null is on): copies into the bucket run there. All
+ * gradients (16 bits) are joined in another order for the one reduce_scatter, in a buffer of as
+ * many bytes (reduce_scatter_coalesced); before 0.6 none are. */
 static void gradients_have_a_separate_stream(void **state)
 {
     (void)state;
@@ -168,7 +174,8 @@ static void gradients_have_a_separate_stream(void **state)
         for (int o = 0; o < plan->programs[0].ops.n; o++) {
             if (!strstr(plan->programs[0].ops.at[o].name, "/copy_to_bucket"))
                 continue;
-            assert_int_equal(plan->programs[0].ops.at[o].stream, i == 0 ? STREAM_POST : STREAM_COMPUTE);
+            assert_int_equal(
+                plan->programs[0].ops.at[o].stream, i == 0 ? STREAM_POST : STREAM_COMPUTE);
             copies++;
         }
         assert_int_equal(copies, MATRICES + VECTORS);

@@ -51,8 +51,9 @@ static double kept(const struct plan_program *program, enum hbm_category categor
     return bytes;
 }
 
-/* Gradients travel in BF16, those of matrices and of the rest apart, and are kept in FP32; the new weights are gathered
- * in BF16. The loss is a number on one stage. Of an element: 2 bytes of weights, 4 of gradients, 12 over the ranks. */
+/* Gradients travel in BF16, those of matrices and of the rest apart, and are kept in FP32; the new
+ * weights are gathered in BF16. The loss is a number on one stage. Of an element: 2 bytes of
+ * weights, 4 of gradients, 12 over the ranks. */
 static void bf16_adds_up_in_fp32(void **state)
 {
     (void)state;
@@ -76,7 +77,8 @@ static void bf16_adds_up_in_fp32(void **state)
     }
 }
 
-/* Gradients add up in 16 bits and travel so in buckets; every rank has all 12 bytes of the optimizer's. */
+/* Gradients add up in 16 bits and travel so in buckets; every rank has all 12 bytes of the
+ * optimizer's. */
 static void fp16_shards_nothing(void **state)
 {
     (void)state;
@@ -107,14 +109,15 @@ static struct model_shape tall_gpt(void)
     return shape;
 }
 
-/* Stages 0 and 1: both ends reduce the tied table's gradient, once; every stage reduces its own behind its last
- * backward pass; all learn of the loss. */
+/* Stages 0 and 1: both ends reduce the tied table's gradient, once; every stage reduces its own
+ * behind its last backward pass; all learn of the loss. */
 static void stages_reduce_when_they_are_done(void **state)
 {
     (void)state;
     const struct model_shape shape = tall_gpt();
     for (int stage = 0; stage <= 1; stage++) {
-        struct strategy_options options = stage_0(stage == 0 ? PRECISION_BF16_MIXED : PRECISION_FP16_MIXED);
+        struct strategy_options options =
+            stage_0(stage == 0 ? PRECISION_BF16_MIXED : PRECISION_FP16_MIXED);
         struct compiled compiled;
         options.zero.stage = stage;
         options.zero.overlap_comm = OVERLAP_TRUE;
@@ -142,9 +145,9 @@ static void stages_reduce_when_they_are_done(void **state)
     }
 }
 
-/* Two tensor ranks send a half each of b s d activations of 2 bytes, behind a message of 7 + 2 numbers of 8 bytes
- * (PartitionedTensor.to_meta(), a LongTensor), and gather what comes. Over one border of 3 micro-batches: an activation
- * and a gradient each, and the sender's own output. */
+/* Two tensor ranks send a half each of b s d activations of 2 bytes, behind a message of 7 + 2
+ * numbers of 8 bytes (PartitionedTensor.to_meta(), a LongTensor), and gather what comes. Over one
+ * border of 3 micro-batches: an activation and a gradient each, and the sender's own output. */
 static void parts_are_sent_and_gathered(void **state)
 {
     (void)state;
@@ -164,7 +167,8 @@ static void parts_are_sent_and_gathered(void **state)
         assert_int_equal(named(plan, "send_forward"), partitioned ? 2 * 3 : 3);
         assert_int_equal(named(plan, "PartitionedTensor.from_meta"), partitioned ? 3 * 3 : 0);
         const struct strategy_options *of = &options;
-        double whole = 2.0 * (double)(of->train.micro_batch * of->train.seq_len * shape.d_model), sent = 0;
+        double whole = 2.0 * (double)(of->train.micro_batch * of->train.seq_len * shape.d_model),
+               sent = 0;
         for (int p = 0; p < plan->n_programs; p++)
             for (int i = 0; i < plan->programs[p].ops.n; i++)
                 if (plan->programs[p].ops.at[i].kind == OP_SEND)
@@ -174,8 +178,9 @@ static void parts_are_sent_and_gathered(void **state)
     }
 }
 
-/* 70 blocks and two tables are 72, 6 a stage; without the tables 6 a stage leave 4 for the last. 78 blocks: 7 a stage
- * and one. 72 blocks and two tables are 74, 7 a stage, which ten stages and a half hold: the last keeps a block. */
+/* 70 blocks and two tables are 72, 6 a stage; without the tables 6 a stage leave 4 for the last. 78
+ * blocks: 7 a stage and one. 72 blocks and two tables are 74, 7 a stage, which ten stages and a
+ * half hold: the last keeps a block. */
 static void stages_are_filled_up(void **state)
 {
     (void)state;
@@ -200,8 +205,8 @@ static void stages_are_filled_up(void **state)
         options.parallelism.pipeline = cases[i].stages;
         options.parallelism.partition_method = cases[i].method;
         struct job job = strategy_job(&options, &model, &hw, cases[i].stages);
-        const int of[][2] = {{0, cases[i].first}, {1, cases[i].second}, {cases[i].stages - 2, cases[i].before_last},
-            {cases[i].stages - 1, cases[i].last}};
+        const int of[][2] = {{0, cases[i].first}, {1, cases[i].second},
+            {cases[i].stages - 2, cases[i].before_last}, {cases[i].stages - 1, cases[i].last}};
         for (int k = 0; k < 4; k++)
             assert_int_equal(strategy_stage(&job, of[k][0], &arena).chunks[0].n, of[k][1]);
         arena_release(&arena);

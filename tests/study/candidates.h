@@ -28,7 +28,8 @@ static inline void drop(struct tune *tune, struct loaded *loaded)
     unload(loaded);
 }
 
-/* What is pruned is out of memory when it is simulated. At least one candidate is pruned, and not all are. */
+/* What is pruned is out of memory when it is simulated. At least one candidate is pruned, and not
+ * all are. */
 static inline void assert_pruned_are_oom(const struct tune *tune, struct diag *diag)
 {
     int pruned = 0;
@@ -38,7 +39,8 @@ static inline void assert_pruned_are_oom(const struct tune *tune, struct diag *d
         if (tune->candidates.at[i].state != TUNE_PRUNED)
             continue;
         pruned++;
-        assert_int_equal(scenario_simulate(&result, &tune->candidates.at[i].point, &scratch, diag), STATUS_OK);
+        assert_int_equal(
+            scenario_simulate(&result, &tune->candidates.at[i].point, &scratch, diag), STATUS_OK);
         if (result.exec.status != EXEC_OOM)
             fail_msg("pruned, but runs: candidate %d", i);
         arena_release(&scratch);
@@ -46,7 +48,8 @@ static inline void assert_pruned_are_oom(const struct tune *tune, struct diag *d
     assert_true(pruned > 0 && pruned < tune->candidates.n);
 }
 
-/* The settings of every n-th candidate over text, the scenario searched, give its step, to the picosecond. */
+/* The settings of every n-th candidate over text, the scenario searched, give its step, to the
+ * picosecond. */
 static inline void assert_settings_give_back(const struct tune *tune, int n, const char *text)
 {
     for (int i = 0; i < tune->candidates.n; i += n) {
@@ -55,7 +58,9 @@ static inline void assert_settings_give_back(const struct tune *tune, int n, con
         struct loaded *again = load_text(text, set.list, set.n);
         struct scenario_result result;
         assert_string_equal(again->diag.text, "");
-        assert_int_equal(scenario_simulate(&result, &again->set.points[0], &again->arena, &again->diag), STATUS_OK);
+        assert_int_equal(
+            scenario_simulate(&result, &again->set.points[0], &again->arena, &again->diag),
+            STATUS_OK);
         assert_near(result.exec.step_time_s, tune->candidates.at[i].quiet.step_time_s, 0);
         unload(again);
         arena_release(&arena);

@@ -1,4 +1,5 @@
-/* Collectives of a step by what binds them: times add up, what is exposed is what the compute stream waits for. */
+/* Collectives of a step by what binds them: times add up, what is exposed is what the compute
+ * stream waits for. */
 #include "../scenario/workspace.h"
 
 #include "../near.h"
@@ -19,8 +20,8 @@ static struct exec_span kernel(int stream, double start_ms, double end_ms)
         .name = "kernel"};
 }
 
-static struct exec_span collective(
-    int stream, double bytes, double start_ms, double moving_ms, double end_ms, enum coll_bound bound)
+static struct exec_span collective(int stream, double bytes, double start_ms, double moving_ms,
+    double end_ms, enum coll_bound bound)
 {
     struct exec_span span = kernel(stream, start_ms, end_ms);
     span.moving = (ps_t)(moving_ms * MS);
@@ -36,9 +37,10 @@ static struct exec_span collective(
     return span;
 }
 
-/* From 0 to 40 ms. The compute stream works to 10, waits to 14 for the second collective, whose last member comes at
- * 12, works to 20, waits to 22 for the host (the third collective goes on), works to 24, waits to 30 for a cast on
- * another stream that waits for that collective itself, which ends at 29: 5 ms. Collectives move 5, 2 and 8 ms. */
+/* From 0 to 40 ms. The compute stream works to 10, waits to 14 for the second collective, whose
+ * last member comes at 12, works to 20, waits to 22 for the host (the third collective goes on),
+ * works to 24, waits to 30 for a cast on another stream that waits for that collective itself,
+ * which ends at 29: 5 ms. Collectives move 5, 2 and 8 ms. */
 static void times_add_up(void **state)
 {
     (void)state;
@@ -52,8 +54,10 @@ static void times_add_up(void **state)
         kernel(STREAM_REPLICATE, 29, 30),
         kernel(STREAM_COMPUTE, 30, 40),
     };
-    const struct exec_result result = {
-        .spans = spans, .n_spans = sizeof spans / sizeof *spans, .last_step_start = 0, .last_step_end = 40 * MS};
+    const struct exec_result result = {.spans = spans,
+        .n_spans = sizeof spans / sizeof *spans,
+        .last_step_start = 0,
+        .last_step_end = 40 * MS};
     struct arena arena = ARENA_INIT;
     struct scenario_comm comm;
     scenario_comm(&comm, &result, &arena);
@@ -70,7 +74,8 @@ static void times_add_up(void **state)
     assert_near(comm.exposed_bound_s[COLL_BOUND_CHANNELS], 0, 0);
     /* The two of 2 GB are of one kind, size and group; NICs bind them for longer. */
     assert_int_equal(comm.n_items, 2);
-    assert_string_equal(scenario_comm_name(&arena, &comm.items[0]), "all_gather of 1.863 GiB on 16");
+    assert_string_equal(
+        scenario_comm_name(&arena, &comm.items[0]), "all_gather of 1.863 GiB on 16");
     assert_int_equal(comm.items[0].times, 2);
     assert_near(comm.items[0].moving_s, 13e-3, 1e-12);
     assert_near(comm.items[0].bus_bytes, 2e9, 1e-12);
@@ -96,14 +101,16 @@ static double look_at_all(const struct exec_result *result)
         ps_t from = free_at, to = compute->start, message = 0;
         bool awaited = false;
         for (int i = 0; i < result->n_spans; i++)
-            awaited = awaited || (result->spans[i].end == to && result->spans[i].stream != STREAM_COMPUTE);
+            awaited = awaited ||
+                      (result->spans[i].end == to && result->spans[i].stream != STREAM_COMPUTE);
         for (int h = 0; h < result->n_host_spans && !awaited; h++)
             for (int i = 0; i < result->n_spans; i++) {
                 const struct exec_host_span *host = &result->host_spans[h];
                 const struct exec_span *span = &result->spans[i];
-                bool waited = host->kind == HOST_WAITS && host->end > from && host->end <= to && span->op == host->op;
-                if (waited && span->is_collective && span->collective == COLL_SEND_RECV && span->end > from &&
-                    span->end <= to && span->end > message)
+                bool waited = host->kind == HOST_WAITS && host->end > from && host->end <= to &&
+                              span->op == host->op;
+                if (waited && span->is_collective && span->collective == COLL_SEND_RECV &&
+                    span->end > from && span->end <= to && span->end > message)
                     message = span->end;
             }
         to = awaited ? to : message;
@@ -120,8 +127,8 @@ static double look_at_all(const struct exec_result *result)
     return s_from_ps(exposed);
 }
 
-/* Drawn steps of four streams, messages that the host waits for among them, collectives that outlast many gaps: the
- * same as by looking at all spans. */
+/* Drawn steps of four streams, messages that the host waits for among them, collectives that
+ * outlast many gaps: the same as by looking at all spans. */
 static void gaps_are_found(void **state)
 {
     (void)state;
@@ -136,21 +143,27 @@ static void gaps_are_found(void **state)
         for (int stream = 0; stream < STREAMS; stream++)
             for (int i = 0; i < EACH; i++) {
                 double start = at[stream] + floor(3 * rng_uniform(&draws));
-                double end = at[stream] = start + 1 + floor((stream == 3 ? 40 : 4) * rng_uniform(&draws));
+                double end = at[stream] =
+                    start + 1 + floor((stream == 3 ? 40 : 4) * rng_uniform(&draws));
                 bool works = stream == 0 || rng_uniform(&draws) < 0.3;
-                spans[n] = works ? kernel(stream, start, end)
-                                 : collective(stream, stream * 1e6, start, start, end, COLL_BOUND_NIC);
+                spans[n] =
+                    works ? kernel(stream, start, end)
+                          : collective(stream, stream * 1e6, start, start, end, COLL_BOUND_NIC);
                 if (stream == 2)
                     spans[n].collective = COLL_SEND_RECV;
                 spans[n].op = n;
                 n++;
                 if (stream == 2)
-                    host[waits++] = (struct exec_host_span){
-                        .kind = HOST_WAITS, .op = n - 1, .end = (ps_t)((end + floor(2 * rng_uniform(&draws))) * MS)};
+                    host[waits++] = (struct exec_host_span){.kind = HOST_WAITS,
+                        .op = n - 1,
+                        .end = (ps_t)((end + floor(2 * rng_uniform(&draws))) * MS)};
             }
         qsort(spans, (size_t)n, sizeof *spans, ends_first);
-        const struct exec_result result = {
-            .spans = spans, .n_spans = n, .host_spans = host, .n_host_spans = waits, .last_step_end = 1000 * MS};
+        const struct exec_result result = {.spans = spans,
+            .n_spans = n,
+            .host_spans = host,
+            .n_host_spans = waits,
+            .last_step_end = 1000 * MS};
         struct arena arena = ARENA_INIT;
         struct scenario_comm comm;
         scenario_comm(&comm, &result, &arena);
@@ -161,15 +174,16 @@ static void gaps_are_found(void **state)
     assert_true(all_s > JOBS * 5e-3);
 }
 
-/* 8 of 15 ms are 53 %, 5 are 33 %, 2 are 13 %; of these 7 are exposed, so 53.3 % hidden. Of 9 ms exposed 5, 2 and 2 are
- * 56, 22 and 22 %. */
+/* 8 of 15 ms are 53 %, 5 are 33 %, 2 are 13 %; of these 7 are exposed, so 53.3 % hidden. Of 9 ms
+ * exposed 5, 2 and 2 are 56, 22 and 22 %. */
 static void it_is_said_in_words(void **state)
 {
     (void)state;
     struct scenario_comm_item items[] = {
         {COLL_ALL_GATHER, 2e9, 16, COLL_RING, COLL_SIMPLE, 2, 13e-3, 0, 0,
             {[COLL_BOUND_NIC] = 8e-3, [COLL_BOUND_CHANNELS] = 5e-3}},
-        {COLL_ALL_GATHER, 1e6, 16, COLL_RING, COLL_SIMPLE, 1, 2e-3, 0, 0, {[COLL_BOUND_LATENCY] = 2e-3}},
+        {COLL_ALL_GATHER, 1e6, 16, COLL_RING, COLL_SIMPLE, 1, 2e-3, 0, 0,
+            {[COLL_BOUND_LATENCY] = 2e-3}},
     };
     struct scenario_comm comm = {.items = items,
         .n_items = 2,
@@ -178,7 +192,8 @@ static void it_is_said_in_words(void **state)
         .latency_s = 6e-3,
         .exposed_s = 9e-3,
         .exposed_wait_s = 2e-3,
-        .bound_s = {[COLL_BOUND_NIC] = 8e-3, [COLL_BOUND_CHANNELS] = 5e-3, [COLL_BOUND_LATENCY] = 2e-3},
+        .bound_s =
+            {[COLL_BOUND_NIC] = 8e-3, [COLL_BOUND_CHANNELS] = 5e-3, [COLL_BOUND_LATENCY] = 2e-3},
         .exposed_bound_s = {[COLL_BOUND_NIC] = 5e-3, [COLL_BOUND_LATENCY] = 2e-3}};
     struct hw hw = {.gpu.arch = "Hopper",
         .node = {.gpus = {.value = 8},
@@ -189,9 +204,12 @@ static void it_is_said_in_words(void **state)
     const struct scenario_comm none = {0};
     struct arena arena = ARENA_INIT;
     assert_string_equal(scenario_comm_sentence(&arena, "as it is", &comm, &hw),
-        "as it is: collectives take 15.0 ms of rank 0's last step of 40.0 ms, and 53.3 % of that is hidden behind "
-        "compute. They are bound by NIC (8 x 50 GB/s, datasheet) 53 %, channels (16 x 20 GB/s, assumed) 33 %, latency "
-        "13 %; hops and steps are 40 % of their time. Of the 9.0 ms that are exposed in that step: NIC 56 %, latency "
+        "as it is: collectives take 15.0 ms of rank 0's last step of 40.0 ms, and 53.3 % of that "
+        "is hidden behind "
+        "compute. They are bound by NIC (8 x 50 GB/s, datasheet) 53 %, channels (16 x 20 GB/s, "
+        "assumed) 33 %, latency "
+        "13 %; hops and steps are 40 % of their time. Of the 9.0 ms that are exposed in that step: "
+        "NIC 56 %, latency "
         "22 %, waiting "
         "for other ranks 22 %.");
     assert_null(scenario_channels_sentence(&arena, &comm, &hw)); /* NICs bind most */
@@ -201,47 +219,56 @@ static void it_is_said_in_words(void **state)
     faster.bound_s[COLL_BOUND_CHANNELS] = 10e-3;
     faster.exposed_s = 6e-3;
     faster.exposed_bound_s[COLL_BOUND_NIC] = 1e-3;
-    assert_string_equal(
-        scenario_comm_change(&arena, "(1)", &comm, &faster, &(struct scenario_change){0.95, 1, "tokens"}),
-        "(1) shortens the step (-5.0 %): its collectives take 20.0 % less time, and 53.3 % of their time was hidden "
-        "behind compute already. What binds most of that time is NIC before, channels after. Of what is exposed in "
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &comm, &faster,
+                            &(struct scenario_change){0.95, 1, "tokens"}),
+        "(1) shortens the step (-5.0 %): its collectives take 20.0 % less time, and 53.3 % of "
+        "their time was hidden "
+        "behind compute already. What binds most of that time is NIC before, channels after. Of "
+        "what is exposed in "
         "rank "
         "0's last step (9.0 ms before, 6.0 ms after) it is NIC before, latency after.");
-    assert_string_equal(
-        scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){1.0001, 1, "tokens"}),
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm,
+                            &(struct scenario_change){1.0001, 1, "tokens"}),
         "(1) leaves the step as it is.");
     assert_string_equal(scenario_channels_sentence(&arena, &faster, &hw),
-        "Across nodes NCCL lays 16 channels, as nccl_channels says. Each carries at most 20 GB/s, assumed: what is "
+        "Across nodes NCCL lays 16 channels, as nccl_channels says. Each carries at most 20 GB/s, "
+        "assumed: what is "
         "said "
         "of faster NICs rests on this one number.");
     items[0].algorithm = COLL_TREE; /* a tree's channels have another bound, messages others */
     assert_null(scenario_channels_sentence(&arena, &faster, &hw));
     items[0].algorithm = COLL_P2P;
     assert_null(scenario_channels_sentence(&arena, &faster, &hw));
-    assert_string_equal(scenario_comm_sentence(&arena, "as it is", &none, &hw), "as it is: no collectives.");
     assert_string_equal(
-        scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){1.001, 1, "tokens"}),
+        scenario_comm_sentence(&arena, "as it is", &none, &hw), "as it is: no collectives.");
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm,
+                            &(struct scenario_change){1.001, 1, "tokens"}),
         "(1) hardly changes the step (+0.1 %).");
     /* Twice the tokens in 1.883 times the time are more tokens/s, whatever becomes of the step. */
-    assert_string_equal(
-        scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){1.883, 2, "tokens"}),
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm,
+                            &(struct scenario_change){1.883, 2, "tokens"}),
         "(1) trains 6.2 % more tokens/s (a step has 2 times the tokens and takes 88.3 % longer).");
-    assert_string_equal(
-        scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){0.6, 0.5, "images"}),
-        "(1) trains 16.7 % fewer images/s (a step has 0.5 times the images and takes 40.0 % less).");
-    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){2.01, 2, "tokens"}),
-        "(1) hardly changes tokens/s, -0.5 % (a step has 2 times the tokens and takes 101.0 % longer).");
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm,
+                            &(struct scenario_change){0.6, 0.5, "images"}),
+        "(1) trains 16.7 % fewer images/s (a step has 0.5 times the images and takes 40.0 % "
+        "less).");
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm,
+                            &(struct scenario_change){2.01, 2, "tokens"}),
+        "(1) hardly changes tokens/s, -0.5 % (a step has 2 times the tokens and takes 101.0 % "
+        "longer).");
     arena_release(&arena);
 }
 
-/* Of a run: what is exposed in the last step is what the run says of its steps, all alike without noise; every
- * collective is bound by something; and NICs of 1 Gb/s bind, those of 400 are behind PCIe slots that bind first. */
+/* Of a run: what is exposed in the last step is what the run says of its steps, all alike without
+ * noise; every collective is bound by something; and NICs of 1 Gb/s bind, those of 400 are behind
+ * PCIe slots that bind first. */
 static void a_run_agrees(void **state)
 {
     (void)state;
     for (int slow = 0; slow < 2; slow++) {
-        const struct scenario_override set[] = {{"cluster.gpus", "32"}, {"noise.kernel_jitter", "0"},
-            {"noise.host_jitter", "0"}, {"train.micro_batch", "64"}, {"run.warmup_steps", "2"},
+        const struct scenario_override set[] = {{"cluster.gpus", "32"},
+            {"noise.kernel_jitter", "0"}, {"noise.host_jitter", "0"}, {"train.micro_batch", "64"},
+            {"run.warmup_steps", "2"},
             {"cluster.node.nic_bandwidth", slow ? "1 Gb/s" : "400 Gb/s"}};
         struct loaded *loaded = load_text(BASE, set, (int)(sizeof set / sizeof *set));
         assert_string_equal(loaded->diag.text, "");
@@ -250,13 +277,15 @@ static void a_run_agrees(void **state)
         point->options.exec.trace_ranks = &rank;
         point->options.exec.n_trace_ranks = 1;
         struct scenario_result result;
-        assert_int_equal(scenario_simulate(&result, point, &loaded->arena, &loaded->diag), STATUS_OK);
+        assert_int_equal(
+            scenario_simulate(&result, point, &loaded->arena, &loaded->diag), STATUS_OK);
         struct scenario_comm comm;
         scenario_comm(&comm, &result.exec, &loaded->arena);
         assert_true(comm.n_items > 0);
         assert_near(comm.moving_s, result.exec.breakdown.comm_s, 1e-9);
         assert_near(comm.latency_s, result.exec.breakdown.comm_latency_s, 1e-9);
-        assert_true(fabs(comm.exposed_s - result.exec.breakdown.exposed_comm_s) <= 0.02 * comm.step_s);
+        assert_true(
+            fabs(comm.exposed_s - result.exec.breakdown.exposed_comm_s) <= 0.02 * comm.step_s);
         double by_bounds = 0;
         for (int b = 0; b < COLL_BOUND_COUNT; b++)
             by_bounds += comm.bound_s[b];

@@ -6,19 +6,19 @@
 
 #include <math.h>
 
-#define GPUS(list)                                                                                                     \
-    {                                                                                                                  \
-        "cluster.gpus", list                                                                                           \
+#define GPUS(list)                                                                                 \
+    {                                                                                              \
+        "cluster.gpus", list                                                                       \
     }
-#define NO_NOISE                                                                                                       \
-    {"noise.kernel_jitter", "0"}, {"noise.host_jitter", "0"},                                                          \
-    {                                                                                                                  \
-        "noise.gpu_speed_spread", "0"                                                                                  \
+#define NO_NOISE                                                                                   \
+    {"noise.kernel_jitter", "0"}, {"noise.host_jitter", "0"},                                      \
+    {                                                                                              \
+        "noise.gpu_speed_spread", "0"                                                              \
     }
 /* A batch that makes the GPU, not the host, the bottleneck. */
-#define LOADED                                                                                                         \
-    {                                                                                                                  \
-        "train.micro_batch", "64"                                                                                      \
+#define LOADED                                                                                     \
+    {                                                                                              \
+        "train.micro_batch", "64"                                                                  \
     }
 
 static struct scenario_waterfall explain(const struct scenario_override *set, int n)
@@ -28,7 +28,8 @@ static struct scenario_waterfall explain(const struct scenario_override *set, in
     assert_string_equal(loaded->diag.text, "");
     assert_int_equal(loaded->set.n_points, 2);
     assert_int_equal(
-        scenario_explain(&waterfall, &loaded->set.points[0], &loaded->set.points[1], &loaded->diag), STATUS_OK);
+        scenario_explain(&waterfall, &loaded->set.points[0], &loaded->set.points[1], &loaded->diag),
+        STATUS_OK);
     double sum = waterfall.rest;
     for (int i = 0; i < CAUSE_COUNT; i++)
         sum += waterfall.part[i];
@@ -36,38 +37,45 @@ static struct scenario_waterfall explain(const struct scenario_override *set, in
     unload(loaded);
     return waterfall;
 }
-/* A first step, before which nothing has to be warmed up, is a cold one: the GPU begins with the host. */
-#define EXPLAIN(...)                                                                                                   \
-    explain((const struct scenario_override[]){{"run.warmup_steps", "1"}, __VA_ARGS__},                                \
-        (int)(sizeof((const struct scenario_override[]){{"run.warmup_steps", "1"}, __VA_ARGS__}) /                     \
+/* A first step, before which nothing has to be warmed up, is a cold one: the GPU begins with the
+ * host. */
+#define EXPLAIN(...)                                                                               \
+    explain((const struct scenario_override[]){{"run.warmup_steps", "1"}, __VA_ARGS__},            \
+        (int)(sizeof((const struct scenario_override[]){{"run.warmup_steps", "1"}, __VA_ARGS__}) / \
               sizeof(struct scenario_override)))
 
 static void everything_at_once(void **state)
 {
     (void)state;
-    struct scenario_waterfall w = EXPLAIN(GPUS("[8, 32]"), LOADED, {"noise.gpu_speed_spread", "0.03"});
+    struct scenario_waterfall w =
+        EXPLAIN(GPUS("[8, 32]"), LOADED, {"noise.gpu_speed_spread", "0.03"});
     assert_true(w.part[CAUSE_STRAGGLERS] != 0 && w.part[CAUSE_LATENCY] != 0);
-    /* Causes go one after the other: without latency, bandwidth may have more to lose than before. */
+    /* Causes go one after the other: without latency, bandwidth may have more to lose than before.
+     */
     assert_true(w.part[CAUSE_LATENCY] + w.part[CAUSE_BANDWIDTH] > 0);
     assert_true(w.small[0] > w.large[0]);
 }
 
-/* A step is steady: segments of the first ones cost nothing, whatever the warm-up. Where HBM is full cudaMalloc is
- * tried again in every step, and that is the allocator's. */
+/* A step is steady: segments of the first ones cost nothing, whatever the warm-up. Where HBM is
+ * full cudaMalloc is tried again in every step, and that is the allocator's. */
 static void retries_are_the_allocators(void **state)
 {
     (void)state;
     struct scenario_waterfall w = EXPLAIN(GPUS("[8, 32]"), LOADED, NO_NOISE);
-    assert_near(w.part[CAUSE_ALLOCATOR], 0, 1e-4 * w.small[0]); /* steady steps, which differ by so little */
+    assert_near(w.part[CAUSE_ALLOCATOR], 0,
+        1e-4 * w.small[0]); /* steady steps, which differ by so little */
     static const struct scenario_override full[] = {
         {"fsdp.limit_all_gathers", "false"}, {"train.micro_batch", "2"}, GPUS("[128, 256]")};
     struct arena arena = ARENA_INIT;
     struct diag *diag = ARENA_NEW(&arena, struct diag);
     struct scenario_set set;
-    assert_int_equal(
-        scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/allocator_retries.yaml", full, 3, &arena, diag), STATUS_OK);
+    assert_int_equal(scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/allocator_retries.yaml",
+                         full, 3, &arena, diag),
+        STATUS_OK);
     assert_int_equal(scenario_explain(&w, &set.points[0], &set.points[1], diag), STATUS_OK);
-    assert_true(w.small[0] < 0.99 * w.small[CAUSE_STRAGGLERS]); /* the round without cudaMallocs, with all else */
+    assert_true(
+        w.small[0] <
+        0.99 * w.small[CAUSE_STRAGGLERS]); /* the round without cudaMallocs, with all else */
     assert_true(w.part[CAUSE_ALLOCATOR] != 0);
     arena_release(&arena);
 }
@@ -90,9 +98,9 @@ static void within_a_node_nothing_is_lost_to_the_network(void **state)
 static void a_host_without_cost_loses_nothing(void **state)
 {
     (void)state;
-    struct scenario_waterfall w =
-        EXPLAIN(GPUS("[8, 32]"), NO_NOISE, {"host.kernel_issue", "0 us"}, {"host.backward_issue", "0 us"},
-            {"host.collective_issue", "0 us"}, {"host.unit_hook", "0 us"}, {"host.step", "0 us"});
+    struct scenario_waterfall w = EXPLAIN(GPUS("[8, 32]"), NO_NOISE, {"host.kernel_issue", "0 us"},
+        {"host.backward_issue", "0 us"}, {"host.collective_issue", "0 us"},
+        {"host.unit_hook", "0 us"}, {"host.step", "0 us"});
     assert_near(w.part[CAUSE_HOST], 0, 0);
     /* and a host that is the bottleneck hides the rest: with it, nothing else matters as much */
     w = EXPLAIN(GPUS("[8, 32]"), NO_NOISE, {"train.micro_batch", "1"});
@@ -102,13 +110,17 @@ static void a_host_without_cost_loses_nothing(void **state)
 /* Worse numbers that are one cause's own. */
 static void worsen(struct scenario_point *point, int which)
 {
-    static const struct degrade_event slow_gpu = {0, 11, 0.5}, slow_link = {0, 16, 1e-4}; /* of 16 GPUs; a NIC out */
+    static const struct degrade_event slow_gpu = {0, 11, 0.5},
+                                      slow_link = {0, 16, 1e-4}; /* of 16 GPUs; a NIC out */
     struct hw *hw = &point->hw;
-    struct quantity slow = {1e6, 0, QUANTITY_ASSUMED, "test", NULL}, pause = {1e-3, 0, QUANTITY_ASSUMED, "test", NULL};
+    struct quantity slow = {1e6, 0, QUANTITY_ASSUMED, "test", NULL},
+                    pause = {1e-3, 0, QUANTITY_ASSUMED, "test", NULL};
     switch (which) {
     case 0:
-        point->options.exec.noise = (struct noise_options){
-            .gpu_speed_spread = 0.1, .kernel_jitter = 0.1, .network_jitter = 0.1, .host_jitter = 0.1};
+        point->options.exec.noise = (struct noise_options){.gpu_speed_spread = 0.1,
+            .kernel_jitter = 0.1,
+            .network_jitter = 0.1,
+            .host_jitter = 0.1};
         break;
     case 11:
         point->options.exec.gpu_events = (struct degrade_events){&slow_gpu, 1};
@@ -164,9 +176,9 @@ static double step_s(const struct scenario_point *point)
 static void what_is_removed_leaves_no_trace(void **state)
 {
     (void)state;
-    static const enum scenario_cause causes[] = {CAUSE_STRAGGLERS, CAUSE_LATENCY, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH,
-        CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_CONTENTION, CAUSE_HOST, CAUSE_HOST,
-        CAUSE_STRAGGLERS};
+    static const enum scenario_cause causes[] = {CAUSE_STRAGGLERS, CAUSE_LATENCY, CAUSE_BANDWIDTH,
+        CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH,
+        CAUSE_CONTENTION, CAUSE_HOST, CAUSE_HOST, CAUSE_STRAGGLERS};
     const struct scenario_override set[] = {GPUS("16"), NO_NOISE, {"host.kernel_issue", "0 us"},
         {"host.backward_issue", "0 us"}, {"host.collective_issue", "0 us"}, {"host.step", "0 us"},
         {"ddp.bucket_cap", "1 MB"}, {"run.warmup_steps", "1"}};
@@ -186,18 +198,19 @@ static void what_is_removed_leaves_no_trace(void **state)
     unload(loaded);
 }
 
-/* Without limits of the network NCCL would choose other algorithms on 32 GPUs than on 16. What is taken away is taken
- * from the collectives that the job has: a job that grows does not gain by its network, and little is left unexplained,
- * in shares, as without these limits the job is four times as fast. */
+/* Without limits of the network NCCL would choose other algorithms on 32 GPUs than on 16. What is
+ * taken away is taken from the collectives that the job has: a job that grows does not gain by its
+ * network, and little is left unexplained, in shares, as without these limits the job is four times
+ * as fast. */
 static void the_collectives_stay(void **state)
 {
     (void)state;
     struct scenario_waterfall w = EXPLAIN(GPUS("[16, 32]"), NO_NOISE,
         {"cluster.topology", FLOPCAST_SOURCE_DIR "/topologies/clusters/slingshot-4xh100.yaml"},
-        {"model", FLOPCAST_SOURCE_DIR "/scenarios/models/llama3.2-3b.yaml"}, {"train.micro_batch", "3"},
-        {"train.seq_len", "128"}, {"train.precision", "bf16_mixed"}, {"ddp.bucket_cap", "5 MiB"},
-        {"host.kernel_issue", "0 us"}, {"host.backward_issue", "0 us"}, {"host.collective_issue", "0 us"},
-        {"host.unit_hook", "0 us"}, {"host.step", "0 us"});
+        {"model", FLOPCAST_SOURCE_DIR "/scenarios/models/llama3.2-3b.yaml"},
+        {"train.micro_batch", "3"}, {"train.seq_len", "128"}, {"train.precision", "bf16_mixed"},
+        {"ddp.bucket_cap", "5 MiB"}, {"host.kernel_issue", "0 us"}, {"host.backward_issue", "0 us"},
+        {"host.collective_issue", "0 us"}, {"host.unit_hook", "0 us"}, {"host.step", "0 us"});
     double left = w.large[CAUSE_BANDWIDTH + 1] / w.small[CAUSE_BANDWIDTH + 1];
     assert_true(left >= w.large[CAUSE_BANDWIDTH] / w.small[CAUSE_BANDWIDTH]);
     assert_true(left > 0.95 && left < 1.05);
@@ -221,8 +234,10 @@ static void out_of_memory_has_no_speed(void **state)
     struct scenario_waterfall waterfall;
     struct loaded *loaded = load_text(BASE, set, 2);
     assert_int_equal(
-        scenario_explain(&waterfall, &loaded->set.points[0], &loaded->set.points[1], &loaded->diag), STATUS_INPUT);
-    assert_non_null(strstr(loaded->diag.text, "out of memory on 8 GPUs; there is no speed to explain"));
+        scenario_explain(&waterfall, &loaded->set.points[0], &loaded->set.points[1], &loaded->diag),
+        STATUS_INPUT);
+    assert_non_null(
+        strstr(loaded->diag.text, "out of memory on 8 GPUs; there is no speed to explain"));
     unload(loaded);
 }
 
@@ -246,7 +261,8 @@ static void the_path_adds_up_to_the_step(void **state)
         const struct scenario_path_item *item = &path.items.at[i];
         assert_true(item->seconds > 0 && item->beside_s >= -1e-9 && item->times > 0);
         assert_true(i == 0 || item->seconds <= path.items.at[i - 1].seconds);
-        blocks |= strcmp(item->name, "transformer.h.#/mlp.c_fc") == 0 && item->times == 2; /* two layers */
+        blocks |= strcmp(item->name, "transformer.h.#/mlp.c_fc") == 0 &&
+                  item->times == 2; /* two layers */
         waits |= item->waiting;
         sum += item->seconds;
     }

@@ -36,10 +36,11 @@ static void the_largest_micro_batch_by_the_peak(void **state)
     unload(loaded);
 }
 
-/* Bytes a parameter on 32 GPUs, without activations. FP32 weights, gradients and two moments of AdamW are 4 + 4 + 8
- * bytes, all of them sharded by FSDP over its group (0: a node of 8), the moments by InternEvo over its own. Shards are
- * rounded up to whole elements, blocks to 512 bytes. InternEvo gives whole tensors to ranks: of 2,098,176 parameters in
- * all, a rank of 32 has 1,024 x 256 at least. */
+/* Bytes a parameter on 32 GPUs, without activations. FP32 weights, gradients and two moments of
+ * AdamW are 4 + 4 + 8 bytes, all of them sharded by FSDP over its group (0: a node of 8), the
+ * moments by InternEvo over its own. Shards are rounded up to whole elements, blocks to 512 bytes.
+ * InternEvo gives whole tensors to ranks: of 2,098,176 parameters in all, a rank of 32 has 1,024 x
+ * 256 at least. */
 static void state_is_shared_out_over_the_group(void **state)
 {
     (void)state;
@@ -47,14 +48,20 @@ static void state_is_shared_out_over_the_group(void **state)
         struct scenario_override set[3];
         double bytes;
     } cases[] = {
-        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"fsdp.sharding_group_size", "0"}}, 16. / 32},
-        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"fsdp.sharding_group_size", "0"}},
+        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"},
+             {"fsdp.sharding_group_size", "0"}},
+            16. / 32},
+        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "HYBRID_SHARD"},
+             {"fsdp.sharding_group_size", "0"}},
             16. / 8},
-        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"fsdp.sharding_group_size", "16"}},
+        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "HYBRID_SHARD"},
+             {"fsdp.sharding_group_size", "16"}},
             16. / 16},
-        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "_HYBRID_SHARD_ZERO2"}, {"fsdp.sharding_group_size", "0"}},
+        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "_HYBRID_SHARD_ZERO2"},
+             {"fsdp.sharding_group_size", "0"}},
             16. / 8},
-        {{{"strategy", "internevo"}, {"train.precision", "fp32"}, {"internevo.zero1", "8"}}, 8 + 8. / 8},
+        {{{"strategy", "internevo"}, {"train.precision", "fp32"}, {"internevo.zero1", "8"}},
+            8 + 8. / 8},
         {{{"strategy", "internevo"}, {"train.precision", "fp32"}, {"internevo.zero1", "-1"}},
             8 + 8. * 1024 * 256 / 2098176},
     };
@@ -67,8 +74,8 @@ static void state_is_shared_out_over_the_group(void **state)
         const struct scenario_point *point = &loaded->set.points[0];
         struct exec_peak peak;
         assert_int_equal(fit_peak(&peak, point, &loaded->diag), STATUS_OK);
-        double bytes = peak.largest_category[HBM_PARAMETERS] + peak.largest_category[HBM_GRADIENTS] +
-                       peak.largest_category[HBM_OPTIMIZER];
+        double bytes = peak.largest_category[HBM_PARAMETERS] +
+                       peak.largest_category[HBM_GRADIENTS] + peak.largest_category[HBM_OPTIMIZER];
         assert_near(bytes / (double)point->model.params, cases[i].bytes, 5e-3 * cases[i].bytes);
         unload(loaded);
     }

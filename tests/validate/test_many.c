@@ -1,5 +1,5 @@
-/* Several tables at once: curves go through the files of a source, rows that are the same run are simulated once,
- * and results that are kept in a file and read back. */
+/* Several tables at once: curves go through the files of a source, rows that are the same run are
+ * simulated once, and results that are kept in a file and read back. */
 #include "../scenario/workspace.h"
 
 #include "../near.h"
@@ -8,14 +8,17 @@
 
 #include <sys/stat.h>
 
-#define HEAD                                                                                                           \
-    "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,peak_allocated_bytes,oom,used_in_fit,not_"         \
+#define HEAD                                                                                       \
+    "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,peak_allocated_bytes,oom,"     \
+    "used_in_fit,not_"                                                                             \
     "simulated\n"
-#define BASE_TEXT                                                                                                      \
-    "name: base\ncluster: {gpus: 8}\ntrain: {micro_batch: 1, seq_len: 128, precision: fp16_mixed}\nstrategy: ddp\n"    \
+#define BASE_TEXT                                                                                  \
+    "name: base\ncluster: {gpus: 8}\ntrain: {micro_batch: 1, seq_len: 128, precision: "            \
+    "fp16_mixed}\nstrategy: ddp\n"                                                                 \
     "run: {steps: 1, warmup_steps: 0}\n"
 
-/* Two files: a, b and c of one.csv are one run measured three times, and so is x of two.csv, by another source. */
+/* Two files: a, b and c of one.csv are one run measured three times, and so is x of two.csv, by
+ * another source. */
 static struct validate_table two_tables(struct diag *diag)
 {
     struct validate_table table = {0};
@@ -56,7 +59,8 @@ static void a_run_is_simulated_once(void **state)
     for (int i = 0; i < 8; i++)
         assert_int_equal(rows[i].same, same[i]);
     for (int i = 1; i < 3; i++)
-        assert_true(rows[i].predicted.tokens_per_s_per_gpu == rows[0].predicted.tokens_per_s_per_gpu);
+        assert_true(
+            rows[i].predicted.tokens_per_s_per_gpu == rows[0].predicted.tokens_per_s_per_gpu);
     assert_int_equal(rows[7].status, VALIDATE_OOM);
     assert_string_equal(rows[5].file, "two.csv");
     assert_int_not_equal(rows[5].curve, rows[0].curve); /* of another source */
@@ -64,8 +68,9 @@ static void a_run_is_simulated_once(void **state)
     validate_release(&table);
 }
 
-/* A sweep of one source in two files, with other columns in another order: one curve, measured at 1000, 800 and 500 on
- * a node of 8 GPUs, on two and on four. A curve that begins on two nodes is none of a layout in one node. */
+/* A sweep of one source in two files, with other columns in another order: one curve, measured at
+ * 1000, 800 and 500 on a node of 8 GPUs, on two and on four. A curve that begins on two nodes is
+ * none of a layout in one node. */
 static void a_curve_goes_through_files(void **state)
 {
     (void)state;
@@ -76,10 +81,11 @@ static void a_curve_goes_through_files(void **state)
                           "a,s,tiny.json,cluster.yaml,16,2,800\n"
                           "b,s,tiny.json,cluster.yaml,8,2,1000\n"
                           "c,s,tiny.json,cluster.yaml,16,4,1000\n");
-    write_text("two.csv", "micro_batch,id,source,tokens_per_s_per_gpu,gpus,grad_accum,topology,model\n"
-                          "2,x,s,500,32,,cluster.yaml,tiny.json\n"
-                          "2,y,s,500,32,2,cluster.yaml,tiny.json\n"
-                          "4,z,s,600,32,,cluster.yaml,tiny.json\n");
+    write_text("two.csv",
+        "micro_batch,id,source,tokens_per_s_per_gpu,gpus,grad_accum,topology,model\n"
+        "2,x,s,500,32,,cluster.yaml,tiny.json\n"
+        "2,y,s,500,32,2,cluster.yaml,tiny.json\n"
+        "4,z,s,600,32,,cluster.yaml,tiny.json\n");
     assert_true(validate_add(&table, "one.csv", "base.yaml", NULL, &diag));
     assert_true(validate_add(&table, "two.csv", "base.yaml", NULL, &diag));
     validate_run(&table, NULL, NULL, &diag);
@@ -133,14 +139,16 @@ static void what_is_kept_reads_back(void **state)
                           "z,t,tiny.json,cluster.yaml,8,1000000,,yes\n");
     assert_true(validate_stored_read(&back, "results.csv", "TWO", &diag));
     assert_int_equal(diag.n_errors, 0);
-    assert_non_null(strstr(diag.text, "two.csv: warning: 1 row not in 'results.csv', 1 with other settings there; "));
+    assert_non_null(strstr(
+        diag.text, "two.csv: warning: 1 row not in 'results.csv', 1 with other settings there; "));
     assert_string_equal(back.rows.at[0].reason, "its settings have changed since");
     assert_string_equal(back.rows.at[1].reason, "not in the file of results");
     assert_int_equal(back.rows.at[2].status, VALIDATE_OOM);
     validate_release(&back);
 }
 
-/* Whether a number of the cluster, of the model or of the errors was changed since; names and sources are no inputs. */
+/* Whether a number of the cluster, of the model or of the errors was changed since; names and
+ * sources are no inputs. */
 static void what_changed_makes_rows_stale(void **state)
 {
     (void)state;
@@ -160,11 +168,14 @@ static void what_changed_makes_rows_stale(void **state)
     assert_int_equal(validate_stored_write(&table, "base.yaml", "results.csv", &diag), STATUS_OK);
     validate_release(&table);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        const char *text = i < 3 ? cluster_yaml : i == 3 ? model_json : BASE_TEXT, *at = strstr(text, changes[i].from);
+        const char *text = i < 3    ? cluster_yaml
+                           : i == 3 ? model_json
+                                    : BASE_TEXT,
+                   *at = strstr(text, changes[i].from);
         char changed[4096];
         assert_non_null(at);
-        snprintf(
-            changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, changes[i].to, at + strlen(changes[i].from));
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, changes[i].to,
+            at + strlen(changes[i].from));
         write_text(changes[i].file, changed);
         assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
         struct diag own = DIAG_INIT;
@@ -175,9 +186,9 @@ static void what_changed_makes_rows_stale(void **state)
         assert_int_equal(stale, changes[i].stale);
         assert_true((own.n_warnings > 0) == (stale > 0));
         if (stale > 0)
-            assert_non_null(strstr(own.text,
-                "one.csv: warning: 4 rows of it would be predicted from other settings, hardware, stack "
-                "profiles or fitted numbers today (a, b, c, d); "));
+            assert_non_null(strstr(own.text, "one.csv: warning: 4 rows of it would be predicted "
+                                             "from other settings, hardware, stack "
+                                             "profiles or fitted numbers today (a, b, c, d); "));
         validate_release(&back);
         write_text(changes[i].file, text);
     }
@@ -190,9 +201,10 @@ static void a_row_says_what_made_it(void **state)
     (void)state;
     struct diag diag = DIAG_INIT;
     struct validate_table table = two_tables(&diag), back;
-    write_text("old.csv", "file,id,settings,model,gpu,strategy,framework,layout,status,reason,waiting_"
-                          "share,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,peak_allocated_bytes,peak_reserved_"
-                          "bytes,mfu\n");
+    write_text("old.csv",
+        "file,id,settings,model,gpu,strategy,framework,layout,status,reason,waiting_"
+        "share,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,peak_allocated_bytes,peak_reserved_"
+        "bytes,mfu\n");
     validate_run(&table, NULL, NULL, &diag);
     validate_stored_write(&table, "base.yaml", "results.csv", &diag);
     assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
@@ -213,10 +225,14 @@ static void a_folder_has_tables(void **state)
     (void)state;
     struct arena arena = ARENA_INIT;
     assert_true(mkdir("folder", 0777) == 0);
-    write_text("folder/b.csv", "id,model,topology,gpus,step_time_s\nx,tiny.json,cluster.yaml,8,1\n");
-    write_text("folder/a.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\nx,tiny.json,cluster.yaml,8,1\n");
-    write_text("folder/c.txt", "id,model,topology,gpus,step_time_s\nx,tiny.json,cluster.yaml,8,1\n");
-    write_text("folder/d.csv", "id,model,topology,gpus,step_time_s,predicted_by\nx,tiny.json,cluster.yaml,8,1,me\n");
+    write_text(
+        "folder/b.csv", "id,model,topology,gpus,step_time_s\nx,tiny.json,cluster.yaml,8,1\n");
+    write_text("folder/a.csv",
+        "id,model,topology,gpus,tokens_per_s_per_gpu\nx,tiny.json,cluster.yaml,8,1\n");
+    write_text(
+        "folder/c.txt", "id,model,topology,gpus,step_time_s\nx,tiny.json,cluster.yaml,8,1\n");
+    write_text("folder/d.csv",
+        "id,model,topology,gpus,step_time_s,predicted_by\nx,tiny.json,cluster.yaml,8,1,me\n");
     write_text("folder/e.csv", "id,model,topology,gpus\nx,tiny.json,cluster.yaml,8\n");
     write_text("folder/f.csv", "id,model,gpus,step_time_s\nx,tiny.json,8,1\n");
     write_text("folder/g.csv", "model,topology,gpus,step_time_s\ntiny.json,cluster.yaml,8,1\n");
@@ -229,20 +245,24 @@ static void a_folder_has_tables(void **state)
     arena_release(&arena);
 }
 
-/* What was predicted before is compared with what was measured, of a step time the other way round: 1100 of 1000 is 10
- * % too fast, 2 s of 3 s 50 %; memory that ran out is missed. */
+/* What was predicted before is compared with what was measured, of a step time the other way round:
+ * 1100 of 1000 is 10 % too fast, 2 s of 3 s 50 %; memory that ran out is missed. */
 static void what_was_predicted_first_is_read(void **state)
 {
     (void)state;
     struct diag diag = DIAG_INIT;
     struct validate_table table = {0};
     write_text("base.yaml", BASE_TEXT);
-    write_text("p.csv", "id,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,oom,predicted_by,inputs\n"
-                        "a,1100,7,9,no,flopcast 0.1 abc,\nb,5,7,2,no,flopcast 0.1 abc,\nc,,,,yes,flopcast 0.1 abc,\n"
-                        "f,1,1,1,no,flopcast 0.1 abc with uncommitted changes,\n");
-#define SEEN "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,step_time_s,first_sight\n"
-    write_text("seen.csv", SEEN "a,s,tiny.json,cluster.yaml,8,2,1000,,p.csv\nb,s,tiny.json,cluster.yaml,8,2,,3,p.csv\n"
-                                "c,s,tiny.json,cluster.yaml,8,2,500,,p.csv\nd,s,tiny.json,cluster.yaml,8,2,500,,\n");
+    write_text("p.csv",
+        "id,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,oom,predicted_by,inputs\n"
+        "a,1100,7,9,no,flopcast 0.1 abc,\nb,5,7,2,no,flopcast 0.1 abc,\nc,,,,yes,flopcast 0.1 "
+        "abc,\n"
+        "f,1,1,1,no,flopcast 0.1 abc with uncommitted changes,\n");
+#define SEEN                                                                                       \
+    "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,step_time_s,first_sight\n"
+    write_text("seen.csv",
+        SEEN "a,s,tiny.json,cluster.yaml,8,2,1000,,p.csv\nb,s,tiny.json,cluster.yaml,8,2,,3,p.csv\n"
+             "c,s,tiny.json,cluster.yaml,8,2,500,,p.csv\nd,s,tiny.json,cluster.yaml,8,2,500,,\n");
     assert_true(validate_add(&table, "seen.csv", "base.yaml", NULL, &diag));
     validate_first_sight(&table, &diag);
     assert_string_equal(diag.text, "");
@@ -255,7 +275,8 @@ static void what_was_predicted_first_is_read(void **state)
     assert_string_equal(rows[0].predicted_by, "flopcast 0.1 abc");
     validate_release(&table);
     table = (struct validate_table){0};
-    write_text("seen.csv", SEEN "e,s,tiny.json,cluster.yaml,8,2,1,,p.csv\nf,s,tiny.json,cluster.yaml,8,2,1,,p.csv\n");
+    write_text("seen.csv",
+        SEEN "e,s,tiny.json,cluster.yaml,8,2,1,,p.csv\nf,s,tiny.json,cluster.yaml,8,2,1,,p.csv\n");
     assert_true(validate_add(&table, "seen.csv", "base.yaml", NULL, &diag));
     validate_first_sight(&table, &diag);
     assert_non_null(strstr(diag.text, "seen.csv:2:"));
@@ -265,7 +286,8 @@ static void what_was_predicted_first_is_read(void **state)
     validate_release(&table);
 }
 
-/* Rows of which nothing is measured are kept to be predicted, and the file that is written has a line of each. */
+/* Rows of which nothing is measured are kept to be predicted, and the file that is written has a
+ * line of each. */
 static void predictions_are_written_once(void **state)
 {
     (void)state;
@@ -292,7 +314,8 @@ static void predictions_are_written_once(void **state)
     assert_string_equal(csv_cell(csv, 0, csv_column(csv, "oom")), "no");
     assert_string_equal(csv_cell(csv, 1, csv_column(csv, "oom")), "yes");
     assert_string_equal(csv_cell(csv, 1, csv_column(csv, "tokens_per_s_per_gpu")), "");
-    assert_non_null(strstr(csv_cell(csv, 0, csv_column(csv, "predicted_by")), " with uncommitted changes"));
+    assert_non_null(
+        strstr(csv_cell(csv, 0, csv_column(csv, "predicted_by")), " with uncommitted changes"));
     csv_release(csv);
     assert_int_equal(validate_predict(&table, "pre.csv", true, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, "predictions are not made twice"));

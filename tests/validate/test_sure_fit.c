@@ -1,4 +1,5 @@
-/* The file of intervals is what the published runs give, and it holds for makers that are left out. */
+/* The file of intervals is what the published runs give, and it holds for makers that are left out.
+ */
 #include "validate/stored.h"
 #include "validate/sure_fit.h"
 
@@ -36,7 +37,9 @@ static void the_file_is_what_the_runs_give(void **state)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct sure_numbers filed, found;
-    assert_int_equal(sure_load(&filed, FLOPCAST_SOURCE_DIR "/topologies/fitted/sure.yaml", &arena, &diag), STATUS_OK);
+    assert_int_equal(
+        sure_load(&filed, FLOPCAST_SOURCE_DIR "/topologies/fitted/sure.yaml", &arena, &diag),
+        STATUS_OK);
     assert_true(sure_fit(&found, &table, &arena));
     assert_int_equal(filed.runs, found.runs);
     assert_int_equal(filed.makers, found.makers);
@@ -60,33 +63,36 @@ static void the_file_is_what_the_runs_give(void **state)
     arena_release(&arena);
 }
 
-/* The interval score with each maker left out, beside one constant's; coverage by makers; frameworks of 50 rows. */
+/* The interval score with each maker left out, beside one constant's; coverage by makers;
+ * frameworks of 50 rows. */
 static void it_holds_for_makers_that_are_left_out(void **state)
 {
     (void)state;
     enum { FRAMEWORKS = 40, LEAST = 50 };
     struct arena arena = ARENA_INIT;
     struct sure_left_out left = sure_leave_out(&table, &arena);
-    printf("%d rows, %d makers: %.1f, %.1f %% inside, score %.3f, %.3f; constant %.3f, %.3f\n", left.rows, left.makers,
-        100 * left.by_terms.covered_rows, 100 * left.by_terms.covered_makers, left.by_terms.score_rows,
-        left.by_terms.score_makers, left.by_constant.score_rows, left.by_constant.score_makers);
+    printf("%d rows, %d makers: %.1f, %.1f %% inside, score %.3f, %.3f; constant %.3f, %.3f\n",
+        left.rows, left.makers, 100 * left.by_terms.covered_rows,
+        100 * left.by_terms.covered_makers, left.by_terms.score_rows, left.by_terms.score_makers,
+        left.by_constant.score_rows, left.by_constant.score_makers);
     assert_true(left.by_terms.score_makers <= 0.97 * left.by_constant.score_makers);
     assert_true(left.by_terms.score_rows <= left.by_constant.score_rows);
     assert_true(left.by_terms.covered_makers >= 0.87 && left.by_terms.covered_makers <= 0.93);
     assert_true(left.by_terms.width <= 0.43);
     const struct sure_given_score *given = &left.given;
-    printf("given the smallest of a curve: %d rows, %.1f %% median, %.1f %% inside\n", given->rows, 100 * given->median,
-        100 * given->covered);
+    printf("given the smallest of a curve: %d rows, %.1f %% median, %.1f %% inside\n", given->rows,
+        100 * given->median, 100 * given->covered);
     assert_true(given->median <= 0.6 * given->before_median && given->p90 < given->before_p90);
-    assert_true(given->covered >= 0.85 && given->covered <= 0.95 && given->width < 0.6 * left.by_terms.width);
+    assert_true(given->covered >= 0.85 && given->covered <= 0.95 &&
+                given->width < 0.6 * left.by_terms.width);
     struct {
         const char *framework;
         int rows, covered;
     } counted[FRAMEWORKS] = {{0}};
     for (int r = 0; r < table.rows.n; r++) {
         int at = 0;
-        while (
-            at < FRAMEWORKS && counted[at].framework && strcmp(counted[at].framework, table.rows.at[r].framework) != 0)
+        while (at < FRAMEWORKS && counted[at].framework &&
+               strcmp(counted[at].framework, table.rows.at[r].framework) != 0)
             at++;
         if (!left.ranges[r].known || at == FRAMEWORKS)
             continue;
@@ -115,7 +121,8 @@ static void a_maker_does_not_teach_itself(void **state)
     int first = 0, other = 0;
     while (!before.ranges[first].known)
         first++;
-    while (!before.ranges[other].known || validate_same_maker(table.rows.at[other].source, table.rows.at[first].source))
+    while (!before.ranges[other].known ||
+           validate_same_maker(table.rows.at[other].source, table.rows.at[first].source))
         other++;
     for (int r = 0; r < table.rows.n; r++)
         if (validate_same_maker(table.rows.at[r].source, table.rows.at[first].source))
@@ -129,7 +136,8 @@ static void a_maker_does_not_teach_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_file_is_what_the_runs_give), cmocka_unit_test(it_holds_for_makers_that_are_left_out),
+        cmocka_unit_test(the_file_is_what_the_runs_give),
+        cmocka_unit_test(it_holds_for_makers_that_are_left_out),
         cmocka_unit_test(a_maker_does_not_teach_itself), /* changes the table: last */
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -16,7 +16,8 @@ static const struct record_cell *cell(const struct record *record, const char *n
     return NULL;
 }
 
-/* Every number of a validated row stands under its name; what was not published, or not predicted, is NULL. */
+/* Every number of a validated row stands under its name; what was not published, or not predicted,
+ * is NULL. */
 static void every_number_stands_under_its_name(void **state)
 {
     (void)state;
@@ -40,19 +41,23 @@ static void every_number_stands_under_its_name(void **state)
         const char *name;
         double *from;
     } reals[] = {{"measured_tokens_per_s_per_gpu", &m->tokens_per_s_per_gpu},
-        {"predicted_tokens_per_s_per_gpu", &p->tokens_per_s_per_gpu}, {"measured_tflops_per_gpu", &m->tflops_per_gpu},
+        {"predicted_tokens_per_s_per_gpu", &p->tokens_per_s_per_gpu},
+        {"measured_tflops_per_gpu", &m->tflops_per_gpu},
         {"predicted_tflops_per_gpu", &p->tflops_per_gpu}, {"measured_step_time_s", &m->step_time_s},
-        {"predicted_step_time_s", &p->step_time_s}, {"measured_peak_allocated_bytes", &m->peak_allocated_bytes},
+        {"predicted_step_time_s", &p->step_time_s},
+        {"measured_peak_allocated_bytes", &m->peak_allocated_bytes},
         {"predicted_peak_allocated_bytes", &p->peak_allocated_bytes},
         {"measured_peak_reserved_bytes", &m->peak_reserved_bytes},
-        {"predicted_peak_reserved_bytes", &p->peak_reserved_bytes}, {"measured_peak_bytes", &row.measured_peak_bytes},
+        {"predicted_peak_reserved_bytes", &p->peak_reserved_bytes},
+        {"measured_peak_bytes", &row.measured_peak_bytes},
         {"predicted_peak_bytes", &row.predicted_peak_bytes}, {"error", &row.error},
         {"measured_ratio", &row.measured_ratio}, {"predicted_ratio", &row.predicted_ratio},
         {"predicted_low", &row.interval.low}, {"predicted_high", &row.interval.high},
         {"waiting_share", &row.waiting_share}};
-    static const char *const texts[][2] = {{"id", "an id"}, {"source", "a source"}, {"model", "a model"},
-        {"gpu", "a GPU"}, {"strategy", "ddp"}, {"used_in_fit", "a file"}, {"reason", "a reason"}, {"status", "oom"},
-        {"table_file", "a table"}, {"framework", "a stack"}, {"layout", "TP+DP"}};
+    static const char *const texts[][2] = {{"id", "an id"}, {"source", "a source"},
+        {"model", "a model"}, {"gpu", "a GPU"}, {"strategy", "ddp"}, {"used_in_fit", "a file"},
+        {"reason", "a reason"}, {"status", "oom"}, {"table_file", "a table"},
+        {"framework", "a stack"}, {"layout", "TP+DP"}};
     static const struct {
         const char *name;
         int value;

@@ -31,8 +31,10 @@ enum { MAX_SAMPLES = 100000, MAX_SHARDS = 1000000, ARGP_FLAGS = OPTION_LIST - 1 
 static bool same_key(const char *a, const char *b)
 {
     struct arena arena = ARENA_INIT;
-    const char *one = scenario_key_path(arena_printf(&arena, "%.*s", (int)strcspn(a, "="), a), &arena);
-    const char *other = scenario_key_path(arena_printf(&arena, "%.*s", (int)strcspn(b, "="), b), &arena);
+    const char *one =
+        scenario_key_path(arena_printf(&arena, "%.*s", (int)strcspn(a, "="), a), &arena);
+    const char *other =
+        scenario_key_path(arena_printf(&arena, "%.*s", (int)strcspn(b, "="), b), &arena);
     bool same = strcmp(one, other) == 0;
     arena_release(&arena);
     return same;
@@ -42,8 +44,8 @@ static int arguments_count(const struct argument *argument, int kilo, int least,
 {
     int64_t n = 0;
     if (count_parse(&n, argument->text, kilo ? kilo : 1000) != COUNT_OK || n < least || n > most)
-        argp_error(argument->state, "--%s %s: a number from %d to %d is wanted", argument->option, argument->text,
-            least, most);
+        argp_error(argument->state, "--%s %s: a number from %d to %d is wanted", argument->option,
+            argument->text, least, most);
     return (int)n;
 }
 
@@ -54,7 +56,8 @@ void argument_tokens(void *token_count, const struct argument *argument)
     bool read = count_parse(&n, argument->text, 1000) == COUNT_OK && n >= 1;
     *tokens = (struct token_count){(double)n, argument->text};
     if (!read)
-        argp_error(argument->state, "--tokens %s: a number of tokens is wanted, as in 15T or 300B", argument->text);
+        argp_error(argument->state, "--tokens %s: a number of tokens is wanted, as in 15T or 300B",
+            argument->text);
 }
 
 struct scenario_override argument_override(const struct argument *argument, struct arena *arena)
@@ -62,9 +65,10 @@ struct scenario_override argument_override(const struct argument *argument, stru
     const char *option = argument->option, *text = argument->text;
     size_t length = strcspn(text, "=");
     if (length == 0 || !text[length])
-        argp_error(
-            argument->state, "--%s %s: KEY=VALUE is wanted, as in --%s train.micro_batch=16", option, text, option);
-    return (struct scenario_override){arena_printf(arena, "%.*s", (int)length, text), text + length + 1};
+        argp_error(argument->state, "--%s %s: KEY=VALUE is wanted, as in --%s train.micro_batch=16",
+            option, text, option);
+    return (struct scenario_override){
+        arena_printf(arena, "%.*s", (int)length, text), text + length + 1};
 }
 
 int argument_name(const struct argument *argument, const char *const *names)
@@ -82,8 +86,8 @@ int argument_name(const struct argument *argument, const char *const *names)
     while (names[n])
         n++;
     const char *near = nearest_name(argument->text, names, n);
-    argp_error(argument->state, "--%s %s: %s is wanted%s%s%s", argument->option, argument->text, known,
-        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    argp_error(argument->state, "--%s %s: %s is wanted%s%s%s", argument->option, argument->text,
+        known, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return 0; /* argp_error exits */
 }
 
@@ -94,30 +98,36 @@ void argument_shard(void *shard, const struct argument *argument)
     const char *text = argument->text;
     if (ranks_launched() > 1)
         argp_error(argument->state,
-            "--shard %s: the %d programs that mpirun has started share the work by themselves; leave --shard out", text,
-            ranks_launched());
-    bool read = isdigit((unsigned char)*text) && sscanf(text, "%d/%d%n", &out->shard, &out->shards, &n) == 2;
+            "--shard %s: the %d programs that mpirun has started share the work by themselves; "
+            "leave --shard out",
+            text, ranks_launched());
+    bool read = isdigit((unsigned char)*text) &&
+                sscanf(text, "%d/%d%n", &out->shard, &out->shards, &n) == 2;
     if (!read || text[n] || out->shard < 1 || out->shards < out->shard || out->shards > MAX_SHARDS)
-        argp_error(argument->state, "--shard %s: I/N is wanted, part I of N from 1/N to N/N, as in 2/8", text);
+        argp_error(argument->state,
+            "--shard %s: I/N is wanted, part I of N from 1/N to N/N, as in 2/8", text);
 }
 
-static int forced(const struct argument *argument, const char *const *names, int n, const char *known)
+static int forced(
+    const struct argument *argument, const char *const *names, int n, const char *known)
 {
     for (int i = 0; names[i]; i++)
         if (strcasecmp(names[i], argument->text) == 0)
             return i;
     const char *near = nearest_name(argument->text, names, (size_t)n);
     if (near)
-        argp_error(
-            argument->state, "--%s %s: there is no such; did you mean '%s'?", argument->option, argument->text, near);
+        argp_error(argument->state, "--%s %s: there is no such; did you mean '%s'?",
+            argument->option, argument->text, near);
     else
-        argp_error(argument->state, "--%s %s: %s is wanted", argument->option, argument->text, known);
+        argp_error(
+            argument->state, "--%s %s: %s is wanted", argument->option, argument->text, known);
     return COLL_ANY; /* argp_error exits */
 }
 
 void argument_algorithm(void *algorithm, const struct argument *argument)
 {
-    *(int *)algorithm = forced(argument, coll_algorithm_names, COLL_ALGORITHM_COUNT, FORCE_ALGORITHMS);
+    *(int *)algorithm =
+        forced(argument, coll_algorithm_names, COLL_ALGORITHM_COUNT, FORCE_ALGORITHMS);
 }
 
 void argument_protocol(void *protocol, const struct argument *argument)
@@ -137,7 +147,8 @@ static const char *setting_text(const char *text, struct arena *arena)
     return strchr(text, ',') && *text != '[' ? arena_printf(arena, "[%s]", text) : text;
 }
 
-static void take_option(const struct command_option *option, void *member, const struct argument *argument)
+static void take_option(
+    const struct command_option *option, void *member, const struct argument *argument)
 {
     struct overrides *overrides = member;
     switch (option->kind) {
@@ -166,8 +177,9 @@ static void take_option(const struct command_option *option, void *member, const
         vec_push(&overrides->list, (struct scenario_override){"run.seed", argument->text});
         break;
     case OPTION_SETTING:
-        vec_push(&overrides->list, (struct scenario_override){option->path,
-                                       option->text ? option->text : setting_text(argument->text, &overrides->texts)});
+        vec_push(&overrides->list,
+            (struct scenario_override){option->path,
+                option->text ? option->text : setting_text(argument->text, &overrides->texts)});
         break;
     case OPTION_TAKE:
         option->take(member, argument);
@@ -175,7 +187,8 @@ static void take_option(const struct command_option *option, void *member, const
     }
 }
 
-/* --wide and --jobs, of which a command has the first ones that it asks for (enum common_options). */
+/* --wide and --jobs, of which a command has the first ones that it asks for (enum common_options).
+ */
 static void take_wide(void *command, const struct argument *argument)
 {
     (void)command;
@@ -190,9 +203,10 @@ static void take_jobs(void *command, const struct argument *argument)
 }
 
 static const struct command_option common[] = {
-    {"wide", NULL, "All columns of tables, however narrow the terminal ($COLUMNS) is", OPTION_TAKE, .take = take_wide},
-    {"jobs", "N", "Simulate N points at a time (default: as many as there are cores)", OPTION_TAKE, .take = take_jobs,
-        .letter = 'j'},
+    {"wide", NULL, "All columns of tables, however narrow the terminal ($COLUMNS) is", OPTION_TAKE,
+        .take = take_wide},
+    {"jobs", "N", "Simulate N points at a time (default: as many as there are cores)", OPTION_TAKE,
+        .take = take_jobs, .letter = 'j'},
 };
 
 enum { FIRST_KEY = 256 };
@@ -221,7 +235,8 @@ static bool is_of_keys(const struct command_option *option)
 }
 
 /* Whether the option stood there before, since the last OPTION_NEXT if that matters. */
-static bool is_repeated(const struct parse *parse, const struct command_option *option, const char *text)
+static bool is_repeated(
+    const struct parse *parse, const struct command_option *option, const char *text)
 {
     for (int i = parse->given.n - 1; i >= 0; i--) {
         const struct given *before = &parse->given.at[i];
@@ -233,14 +248,17 @@ static bool is_repeated(const struct parse *parse, const struct command_option *
     return false;
 }
 
-static void check_given_once(struct parse *parse, const struct command_option *option, const struct argument *argument)
+static void check_given_once(
+    struct parse *parse, const struct command_option *option, const struct argument *argument)
 {
     bool repeated = is_repeated(parse, option, argument->text);
     if (repeated && is_of_keys(option))
-        fprintf(stderr, "%s: warning: --%s %.*s is given twice; the last holds: %s\n", argument->state->name,
-            option->name, (int)strcspn(argument->text, "="), argument->text, strchrnul(argument->text, '=') + 1);
+        fprintf(stderr, "%s: warning: --%s %.*s is given twice; the last holds: %s\n",
+            argument->state->name, option->name, (int)strcspn(argument->text, "="), argument->text,
+            strchrnul(argument->text, '=') + 1);
     else if (repeated)
-        argp_error(argument->state, "--%s is given twice%s", option->name, option->value ? "; it takes one value" : "");
+        argp_error(argument->state, "--%s is given twice%s", option->name,
+            option->value ? "; it takes one value" : "");
     vec_push(&parse->given, (struct given){option, argument->text});
 }
 
@@ -253,12 +271,13 @@ static void parse_argument(struct parse *parse, const struct argument *argument)
         return;
     }
     if (*one)
-        argp_error(argument->state, "one %s at a time; '%s' is a second one", line->one, argument->text);
+        argp_error(
+            argument->state, "one %s at a time; '%s' is a second one", line->one, argument->text);
     *one = argument->text;
 }
 
-static error_t parse_line(
-    int key, char *text /* NOLINT(readability-non-const-parameter): argp's type */, struct argp_state *state)
+static error_t parse_line(int key,
+    char *text /* NOLINT(readability-non-const-parameter): argp's type */, struct argp_state *state)
 {
     struct parse *parse = state->input;
     const struct command_line *line = parse->line;
@@ -320,8 +339,8 @@ void command_line_parse(const struct command_line *line, int argc, char **argv, 
     for (int i = 0; i < parse.options.n; i++) {
         const struct command_option *option = parse.options.at[i];
         int key = arguments_key_of(&parse, i);
-        vec_push(&options,
-            (struct argp_option){option->name, key, option->value, option->flags & ARGP_FLAGS, option->doc, 0});
+        vec_push(&options, (struct argp_option){option->name, key, option->value,
+                               option->flags & ARGP_FLAGS, option->doc, 0});
     }
     vec_push(&options, (struct argp_option){0});
     const struct argp argp = {.options = options.at,

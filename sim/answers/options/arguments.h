@@ -1,5 +1,5 @@
-/* The options of a command: a table that says for each where its value goes in a struct of the command's. A mistake is
- * a usage error: it is printed, and the program ends. */
+/* The options of a command: a table that says for each where its value goes in a struct of the
+ * command's. A mistake is a usage error: it is printed, and the program ends. */
 #ifndef FLOPCAST_OPTIONS_ARGUMENTS_H
 #define FLOPCAST_OPTIONS_ARGUMENTS_H
 
@@ -18,10 +18,11 @@ enum option_kind {
     OPTION_COUNT,   /* int from 1 to most */
     OPTION_COUNT64, /* the same as int64_t */
     OPTION_SAMPLES, /* int: how many samples to draw; an interval takes two */
-    OPTION_NAME,    /* int or an enum: the index in names (NULL-terminated), which a message lists */
-    OPTION_SET,     /* struct overrides: KEY=VALUE */
-    OPTION_SEED,    /* struct overrides: of run.seed */
-    OPTION_SETTING, /* struct overrides: of the setting `path`; with commas a list, which is swept */
+    OPTION_NAME, /* int or an enum: the index in names (NULL-terminated), which a message lists */
+    OPTION_SET,  /* struct overrides: KEY=VALUE */
+    OPTION_SEED, /* struct overrides: of run.seed */
+    OPTION_SETTING, /* struct overrides: of the setting `path`; with commas a list, which is swept
+                     */
     OPTION_TAKE     /* anything: what take() makes of it */
 };
 
@@ -46,8 +47,8 @@ struct command_option {
     const char *text; /* OPTION_SETTING that takes no value: what is set */
     int kilo;         /* OPTION_COUNT, OPTION_COUNT64: what k stands for, as in 8k; 0: 1000 */
 };
-/* OPTION_LIST: may be given again. Of OPTION_KEYS (OPTION_SET is), a list of KEY=VALUE, each key once, or once more
- * after an option with OPTION_NEXT. */
+/* OPTION_LIST: may be given again. Of OPTION_KEYS (OPTION_SET is), a list of KEY=VALUE, each key
+ * once, or once more after an option with OPTION_NEXT. */
 enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };
 
 /* What is given with --set, its texts and the list in the heap until overrides_free(). */
@@ -57,79 +58,94 @@ struct overrides {
 };
 void overrides_free(struct overrides *overrides);
 
-/* Options beside the command's own: --wide, of one that prints tables (rows/table.h); with --jobs N, of one that
- * simulates several points. */
+/* Options beside the command's own: --wide, of one that prints tables (rows/table.h); with --jobs
+ * N, of one that simulates several points. */
 enum common_options { COMMON_NONE, COMMON_TABLE, COMMON_SIMULATE };
 
 struct command_line {
     const struct command_option *options; /* up to one without a name */
     const char *args_doc, *doc;           /* as argp's */
     enum common_options common;
-    /* Where the command takes one argument: what it is, as "scenario", and where it goes, a const char *. */
+    /* Where the command takes one argument: what it is, as "scenario", and where it goes, a const
+     * char *. */
     const char *one;
     size_t member;
-    const char *missing;   /* the message where there is no argument; NULL: it may be left out */
-    enum files_kind files; /* that an argument may be the short name of, for completion; FILES_ANY: of none */
+    const char *missing; /* the message where there is no argument; NULL: it may be left out */
+    enum files_kind
+        files; /* that an argument may be the short name of, for completion; FILES_ANY: of none */
     /* Where it takes another number of them, each. */
     void (*take)(void *command, const struct argument *argument);
     void (*check)(void *command, struct argp_state *state); /* after the last */
 };
 
-/* argp_parse() by such a table. An option that is given too often is a usage error; the last one is not taken silently.
- */
+/* argp_parse() by such a table. An option that is given too often is a usage error; the last one is
+ * not taken silently. */
 void command_line_parse(const struct command_line *line, int argc, char **argv, void *command);
 /* argp_parse() of what takes no options. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 
-/* Settings of a job that are options, too, of every command that takes a scenario or a model, by the names that
- * `capacity` and `memory` have for them: each is --set of its path. In struct overrides `overrides` of type. */
-#define SETTING(type, name_, value_, path_, doc_)                                                                      \
-    {                                                                                                                  \
-        name_, value_, doc_ " (" path_ ")", OPTION_SETTING, .member = offsetof(type, overrides), .path = path_         \
+/* Settings of a job that are options, too, of every command that takes a scenario or a model, by
+ * the names that `capacity` and `memory` have for them: each is --set of its path. In struct
+ * overrides `overrides` of type. */
+#define SETTING(type, name_, value_, path_, doc_)                                                  \
+    {                                                                                              \
+        name_, value_, doc_ " (" path_ ")", OPTION_SETTING, .member = offsetof(type, overrides),   \
+                                                            .path = path_                          \
     }
-#define JOB_OPTIONS(type)                                                                                              \
-    SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),                           \
-        SETTING(type, "global-batch", "N", "train.global_batch", "Sequences of all GPUs to an optimizer step"),        \
+#define JOB_OPTIONS(type)                                                                          \
+    SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),       \
+        SETTING(type, "global-batch", "N", "train.global_batch",                                   \
+            "Sequences of all GPUs to an optimizer step"),                                         \
         JOB_SEARCHED_OPTIONS(type)
 /* The same of a command that has another --precision. */
-#define JOB_MEMORY_OPTIONS(type)                                                                                       \
-    SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),                           \
-        SETTING(type, "global-batch", "N", "train.global_batch", "Sequences of all GPUs to an optimizer step"),        \
+#define JOB_MEMORY_OPTIONS(type)                                                                   \
+    SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),       \
+        SETTING(type, "global-batch", "N", "train.global_batch",                                   \
+            "Sequences of all GPUs to an optimizer step"),                                         \
         JOB_PLACED_OPTIONS(type)
 /* The same of a command that has another --strategy and --global-batch. */
-#define JOB_SEARCHED_OPTIONS(type)                                                                                     \
-    JOB_PLACED_OPTIONS(type), SETTING(type, "precision", "P", "train.precision", "As in bf16_mixed or fp8_mixed"),     \
-    {                                                                                                                  \
-        "dtype", "P", "The same as --precision", OPTION_SETTING, .member = offsetof(type, overrides),                  \
-                                                                 .path = "train.precision", .flags = OPTION_HIDDEN     \
+#define JOB_SEARCHED_OPTIONS(type)                                                                 \
+    JOB_PLACED_OPTIONS(type),                                                                      \
+        SETTING(type, "precision", "P", "train.precision", "As in bf16_mixed or fp8_mixed"),       \
+    {                                                                                              \
+        "dtype", "P", "The same as --precision", OPTION_SETTING,                                   \
+            .member = offsetof(type, overrides), .path = "train.precision", .flags = OPTION_HIDDEN \
     }
-#define JOB_PLACED_OPTIONS(type)                                                                                       \
-    SETTING(type, "topology", "FILE", "cluster.topology", "Cluster file, or its name, as h100-8x400g"),                \
-        SETTING(type, "gpus", "N", "cluster.gpus", "GPUs of the job; 8,64,512 sweeps, here and below"),                \
-        SETTING(type, "seq-len", "T", "train.seq_len", "Tokens of a sequence, as 4096 or 8k"),                         \
-        SETTING(type, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),                          \
-        SETTING(type, "checkpointing", "C", "train.activation_checkpointing", "none, full, selective or core_attn"),   \
-        SETTING(type, "attention", "A", "train.attention", "naive or flash"),                                          \
-        SETTING(type, "optimizer", "O", "train.optimizer", "As in adamw"),                                             \
-        SETTING(type, "stack", "FILE", "stack", "Stack profile, or its name, as megatron-core"),                       \
-        SETTING(type, "tensor", "N", "parallelism.tensor", "GPUs of tensor parallelism"),                              \
-        SETTING(type, "context", "N", "parallelism.context", "GPUs of context parallelism"),                           \
-        SETTING(type, "pipeline", "N", "parallelism.pipeline", "Stages of a pipeline"),                                \
-        SETTING(type, "virtual", "N", "parallelism.virtual", "Model chunks of a stage"),                               \
-        SETTING(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism"),                              \
-        SETTING(type, "expert-tensor", "N", "parallelism.expert_tensor", "GPUs that share an expert's width"),         \
-        SETTING(type, "lora", "RANK", "train.lora_rank", "Train adapters of this rank on a frozen model"),             \
-        {"no-noise", NULL, "GPUs, hosts and network without variation: much faster of many GPUs (noise=off)",          \
-            OPTION_SETTING, .member = offsetof(type, overrides), .path = "noise", .text = "off"},                      \
-        SETTING(type, "fold", "F", "run.fold", "slowest: with noise the nodes of the slowest GPUs alone, faster"),     \
+#define JOB_PLACED_OPTIONS(type)                                                                   \
+    SETTING(type, "topology", "FILE", "cluster.topology",                                          \
+        "Cluster file, or its name, as h100-8x400g"),                                              \
+        SETTING(type, "gpus", "N", "cluster.gpus",                                                 \
+            "GPUs of the job; 8,64,512 sweeps, here and below"),                                   \
+        SETTING(type, "seq-len", "T", "train.seq_len", "Tokens of a sequence, as 4096 or 8k"),     \
+        SETTING(type, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),      \
+        SETTING(type, "checkpointing", "C", "train.activation_checkpointing",                      \
+            "none, full, selective or core_attn"),                                                 \
+        SETTING(type, "attention", "A", "train.attention", "naive or flash"),                      \
+        SETTING(type, "optimizer", "O", "train.optimizer", "As in adamw"),                         \
+        SETTING(type, "stack", "FILE", "stack", "Stack profile, or its name, as megatron-core"),   \
+        SETTING(type, "tensor", "N", "parallelism.tensor", "GPUs of tensor parallelism"),          \
+        SETTING(type, "context", "N", "parallelism.context", "GPUs of context parallelism"),       \
+        SETTING(type, "pipeline", "N", "parallelism.pipeline", "Stages of a pipeline"),            \
+        SETTING(type, "virtual", "N", "parallelism.virtual", "Model chunks of a stage"),           \
+        SETTING(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism"),          \
+        SETTING(type, "expert-tensor", "N", "parallelism.expert_tensor",                           \
+            "GPUs that share an expert's width"),                                                  \
+        SETTING(type, "lora", "RANK", "train.lora_rank",                                           \
+            "Train adapters of this rank on a frozen model"),                                      \
+        {"no-noise", NULL,                                                                         \
+            "GPUs, hosts and network without variation: much faster of many GPUs (noise=off)",     \
+            OPTION_SETTING, .member = offsetof(type, overrides), .path = "noise", .text = "off"},  \
+        SETTING(type, "fold", "F", "run.fold",                                                     \
+            "slowest: with noise the nodes of the slowest GPUs alone, faster"),                    \
         FORCE_MODEL(type)
 /* --force of a command that reads a model into struct overrides `overrides` of type. */
-#define FORCE_MODEL_HELP                                                                                               \
-    "Read a config.json of Hugging Face although it has keys that change the model and are not known here"
-#define FORCE_MODEL(type)                                                                                              \
-    {                                                                                                                  \
-        "force", NULL, FORCE_MODEL_HELP " (force=true)", OPTION_SETTING, .member = offsetof(type, overrides),          \
-                                                                         .path = "force", .text = "true"               \
+#define FORCE_MODEL_HELP                                                                           \
+    "Read a config.json of Hugging Face although it has keys that change the model and are not "   \
+    "known here"
+#define FORCE_MODEL(type)                                                                          \
+    {                                                                                              \
+        "force", NULL, FORCE_MODEL_HELP " (force=true)", OPTION_SETTING,                           \
+            .member = offsetof(type, overrides), .path = "force", .text = "true"                   \
     }
 
 /* --shard I/N: the I-th of N parts, which a job array does. */
@@ -137,32 +153,35 @@ struct shard {
     int shard, shards; /* 0: not given, all */
 };
 void argument_shard(void *shard, const struct argument *argument);
-#define SHARD_OPTION(type, what)                                                                                       \
-    {                                                                                                                  \
-        "shard", "I/N",                                                                                                \
-            "Do the I-th of N parts of the " what ", all of about the same cost, as one job of a job array "           \
-            "(Slurm's, a cloud's); `flopcast merge` puts the databases together",                                      \
-            OPTION_TAKE, .member = offsetof(type, shard), .take = argument_shard                                       \
+#define SHARD_OPTION(type, what)                                                                   \
+    {                                                                                              \
+        "shard", "I/N",                                                                            \
+            "Do the I-th of N parts of the " what                                                  \
+            ", all of about the same cost, as one job of a job array "                             \
+            "(Slurm's, a cloud's); `flopcast merge` puts the databases together",                  \
+            OPTION_TAKE, .member = offsetof(type, shard), .take = argument_shard                   \
     }
 
-/* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in struct coll_force `force` of type. */
-#define FORCE_OPTIONS(type)                                                                                            \
-    {"algo", "NAME", FORCE_ALGORITHMS ", as NCCL_ALGO", OPTION_TAKE, .member = offsetof(type, force.algorithm),        \
-        .take = argument_algorithm},                                                                                   \
-    {                                                                                                                  \
-        "proto", "NAME", FORCE_PROTOCOLS ", as NCCL_PROTO", OPTION_TAKE, .member = offsetof(type, force.protocol),     \
-                                                                         .take = argument_protocol                     \
+/* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in struct coll_force
+ * `force` of type. */
+#define FORCE_OPTIONS(type)                                                                        \
+    {"algo", "NAME", FORCE_ALGORITHMS ", as NCCL_ALGO", OPTION_TAKE,                               \
+        .member = offsetof(type, force.algorithm), .take = argument_algorithm},                    \
+    {                                                                                              \
+        "proto", "NAME", FORCE_PROTOCOLS ", as NCCL_PROTO", OPTION_TAKE,                           \
+            .member = offsetof(type, force.protocol), .take = argument_protocol                    \
     }
-#define FORCE_ALGORITHMS "Ring, Tree, NVLS, NVLSTree, CollNetDirect, CollNetChain, PAT, P2P or Hierarchical"
+#define FORCE_ALGORITHMS                                                                           \
+    "Ring, Tree, NVLS, NVLSTree, CollNetDirect, CollNetChain, PAT, P2P or Hierarchical"
 #define FORCE_PROTOCOLS "LL, LL128 or Simple"
 void argument_algorithm(void *algorithm, const struct argument *argument);
 void argument_protocol(void *protocol, const struct argument *argument);
 
 /* The option --format of commands that print a table, or this; type has it as `format`. */
-#define RECORDS_OPTION(type)                                                                                           \
-    {                                                                                                                  \
-        "format", "FORMAT", "table (default), csv or json", OPTION_NAME, .member = offsetof(type, format),             \
-                                                                         .names = records_format_names                 \
+#define RECORDS_OPTION(type)                                                                       \
+    {                                                                                              \
+        "format", "FORMAT", "table (default), csv or json", OPTION_NAME,                           \
+            .member = offsetof(type, format), .names = records_format_names                        \
     }
 
 /* --tokens N: from 1, as count_parse() reads it, with its text. */

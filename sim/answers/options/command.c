@@ -23,8 +23,8 @@ static void print_diag(const struct diag *diag)
             length = (int)strlen(kinds[i].word);
             begin = kinds[i].colour;
         }
-        fprintf(stderr, "%.*s%s%.*s%s%.*s\n", at, line, begin, length, line + at, *begin ? SCREEN_PLAIN : "",
-            n - at - length, line + at + length);
+        fprintf(stderr, "%.*s%s%.*s%s%.*s\n", at, line, begin, length, line + at,
+            *begin ? SCREEN_PLAIN : "", n - at - length, line + at + length);
         line += n + (line[n] == '\n');
     }
 }

@@ -1,7 +1,7 @@
 /* What all commands have in common: their exit status, how they report messages, their examples.
  *
- * Exit status: 0 done (out of memory is a result), 1 the world failed (file, disk, database, gnuplot), 2 wrong input or
- * usage. Results go to stdout, everything else to stderr. */
+ * Exit status: 0 done (out of memory is a result), 1 the world failed (file, disk, database,
+ * gnuplot), 2 wrong input or usage. Results go to stdout, everything else to stderr. */
 #ifndef FLOPCAST_OPTIONS_COMMAND_H
 #define FLOPCAST_OPTIONS_COMMAND_H
 

@@ -5,9 +5,10 @@
  * their name ("__man", "__complete"), which describe_take() reads there.
  *
  * What is subtle: text for roff has hyphens, backslashes and lines that begin with a dot escaped
- * (describe_put_line()); indented lines are printed as they are. A word is completed by the option before
- * it (values by the kind of option or its name), then as an option, a file, a figure, or one of
- * the choices in args_doc. A candidate is a line: word, tab, the first sentence of its meaning. */
+ * (describe_put_line()); indented lines are printed as they are. A word is completed by the option
+ * before it (values by the kind of option or its name), then as an option, a file, a figure, or one
+ * of the choices in args_doc. A candidate is a line: word, tab, the first sentence of its meaning.
+ */
 #include "options/describe.h"
 
 #include "base/files.h"
@@ -75,7 +76,8 @@ int describe_take(int argc, char **argv)
 
 /* ---- manual pages ---- */
 
-/* As roff takes it: a hyphen that is typed, a backslash, a control character at the beginning of a line. */
+/* As roff takes it: a hyphen that is typed, a backslash, a control character at the beginning of a
+ * line. */
 static void describe_put_line(FILE *out, const char *text, size_t length)
 {
     if (length > 0 && (*text == '.' || *text == '\''))
@@ -155,8 +157,8 @@ static void manual_option(FILE *out, const struct command_option *option)
     describe_put_line(out, option->doc, strlen(option->doc));
 }
 
-static void describe_manual(
-    FILE *out, const struct command_line *line, const char *name, const struct command_option *const *options, int n)
+static void describe_manual(FILE *out, const struct command_line *line, const char *name,
+    const struct command_option *const *options, int n)
 {
     struct arena arena = ARENA_INIT;
     char *page = arena_strdup(&arena, name);
@@ -166,8 +168,8 @@ static void describe_manual(
     describe_head(out, page, 1, asked.summary);
     fprintf(out, ".SH SYNOPSIS\n\\fB%s\\fR [\\fIOPTION\\fR...] \\fI%s\\fR\n.SH DESCRIPTION\n", name,
         line->args_doc ? line->args_doc : "");
-    describe_text(
-        out, arena_printf(&arena, "%.*s", (int)(rest ? rest - line->doc : (long)strlen(line->doc)), line->doc));
+    describe_text(out, arena_printf(&arena, "%.*s",
+                           (int)(rest ? rest - line->doc : (long)strlen(line->doc)), line->doc));
     const char *example = command_example(name);
     fputs(example ? ".SH EXAMPLE\n.nf\n" : "", out);
     while (example) {
@@ -180,14 +182,17 @@ static void describe_manual(
     for (int i = 0; i < n; i++)
         if (!(options[i]->flags & OPTION_HIDDEN))
             manual_option(out, options[i]);
-    fputs(".TP\n\\fB\\-?\\fR, \\fB\\-\\-help\\fR, \\fB\\-\\-usage\\fR\nOptions, long and short.\n", out);
+    fputs(".TP\n\\fB\\-?\\fR, \\fB\\-\\-help\\fR, \\fB\\-\\-usage\\fR\nOptions, long and short.\n",
+        out);
     if (rest) {
         fputs(".SH NOTES\n", out);
         describe_text(out, rest + 1);
     }
-    fputs(".SH EXIT STATUS\n0: done. 1: a file cannot be read or written, or the disk is full. 2: the input or the "
+    fputs(".SH EXIT STATUS\n0: done. 1: a file cannot be read or written, or the disk is full. 2: "
+          "the input or the "
           "command line has a mistake. Out of memory on a simulated GPU is a result.\n"
-          ".SH SEE ALSO\n\\fBflopcast\\fR(1), \\fBflopcast\\-scenario\\fR(5), \\fBflopcast\\-topology\\fR(5)\n",
+          ".SH SEE ALSO\n\\fBflopcast\\fR(1), \\fBflopcast\\-scenario\\fR(5), "
+          "\\fBflopcast\\-topology\\fR(5)\n",
         out);
     arena_release(&arena);
 }
@@ -205,10 +210,13 @@ static void complete_names(const char *folder, const char *ending, const char *b
 {
     struct arena arena = ARENA_INIT;
     glob_t found = {0};
-    if (glob(files_own(&arena, arena_printf(&arena, "%s/*%s", folder, ending)), 0, NULL, &found) == 0)
+    if (glob(files_own(&arena, arena_printf(&arena, "%s/*%s", folder, ending)), 0, NULL, &found) ==
+        0)
         for (size_t i = 0; i < found.gl_pathc; i++) {
             const char *name = strrchr(found.gl_pathv[i], '/') + 1;
-            describe_candidate(arena_printf(&arena, "%.*s", (int)(strlen(name) - strlen(ending)), name), begin, "");
+            describe_candidate(
+                arena_printf(&arena, "%.*s", (int)(strlen(name) - strlen(ending)), name), begin,
+                "");
         }
     globfree(&found);
     arena_release(&arena);
@@ -224,14 +232,17 @@ static void complete_files(enum files_kind kind, const char *begin)
     arena_release(&arena);
 }
 
-static void complete_keys(const char *prefix, const struct config_table *table, const char *begin, struct arena *arena)
+static void complete_keys(
+    const char *prefix, const struct config_table *table, const char *begin, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        const char *path = arena_printf(arena, "%s%s%s", prefix, *prefix && *field->key ? "." : "", field->key);
+        const char *path =
+            arena_printf(arena, "%s%s%s", prefix, *prefix && *field->key ? "." : "", field->key);
         if (field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES)
             complete_keys(path, field->section, begin, arena);
-        else if (field->type == FIELD_ENUM && strncmp(begin, path, strlen(path)) == 0 && begin[strlen(path)] == '=')
+        else if (field->type == FIELD_ENUM && strncmp(begin, path, strlen(path)) == 0 &&
+                 begin[strlen(path)] == '=')
             for (int n = 0; field->names[n]; n++)
                 describe_candidate(arena_printf(arena, "%s=%s", path, field->names[n]), begin, "");
         else
@@ -245,10 +256,12 @@ static void complete_value(const struct command_option *option, const char *begi
     static const struct {
         const char *option;
         enum files_kind kind;
-    } files[] = {{"topology", FILES_CLUSTERS}, {"gpu", FILES_GPUS}, {"model", FILES_MODELS}, {"stack", FILES_STACKS}};
+    } files[] = {{"topology", FILES_CLUSTERS}, {"gpu", FILES_GPUS}, {"model", FILES_MODELS},
+        {"stack", FILES_STACKS}};
     struct arena arena = ARENA_INIT;
     size_t at = 0;
-    const struct config_field *field = option->path ? config_field_at(&scenario_table, option->path, &at) : NULL;
+    const struct config_field *field =
+        option->path ? config_field_at(&scenario_table, option->path, &at) : NULL;
     const char *const *names = field && field->type == FIELD_ENUM ? field->names : option->names;
     if (names)
         for (int i = 0; names[i]; i++)
@@ -280,18 +293,22 @@ static void complete_choice(const char *args_doc, const char *begin, struct aren
     }
 }
 
-static void describe_complete(const struct command_line *line, const struct command_option *const *options, int n)
+static void describe_complete(
+    const struct command_line *line, const struct command_option *const *options, int n)
 {
-    const char *word = asked.words[asked.n - 1], *before = asked.n > 1 ? asked.words[asked.n - 2] : "";
+    const char *word = asked.words[asked.n - 1],
+               *before = asked.n > 1 ? asked.words[asked.n - 2] : "";
     const struct command_option *option =
-        strncmp(before, "--", 2) == 0 ? describe_named(options, n, before + 2, strlen(before + 2)) : NULL;
+        strncmp(before, "--", 2) == 0 ? describe_named(options, n, before + 2, strlen(before + 2))
+                                      : NULL;
     struct arena arena = ARENA_INIT;
     if (option && option->value) {
         complete_value(option, word);
     } else if (*word == '-') {
         for (int i = 0; i < n; i++)
             if (!(options[i]->flags & OPTION_HIDDEN))
-                describe_candidate(arena_printf(&arena, "--%s", options[i]->name), word, options[i]->doc);
+                describe_candidate(
+                    arena_printf(&arena, "--%s", options[i]->name), word, options[i]->doc);
     } else if (line->files != FILES_ANY) {
         complete_files(line->files, word);
     } else if (line->one && strcmp(line->one, "figure") == 0) {
@@ -302,8 +319,8 @@ static void describe_complete(const struct command_line *line, const struct comm
     arena_release(&arena);
 }
 
-void describe_line(
-    const struct command_line *line, const char *name, const struct command_option *const *options, int n)
+void describe_line(const struct command_line *line, const char *name,
+    const struct command_option *const *options, int n)
 {
     if (asked.kind == NOTHING)
         return;

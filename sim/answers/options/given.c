@@ -1,7 +1,7 @@
 #include "options/given.h"
 
-enum status given_cluster(struct hw *hw, const struct hw_sources *sources, const struct scenario_override *list, int n,
-    struct arena *arena, struct diag *diag)
+enum status given_cluster(struct hw *hw, const struct hw_sources *sources,
+    const struct scenario_override *list, int n, struct arena *arena, struct diag *diag)
 {
     struct hw given = hw_nothing_given();
     struct config_origins origins = {0};
@@ -11,7 +11,8 @@ enum status given_cluster(struct hw *hw, const struct hw_sources *sources, const
         struct source_pos at = {.file = arena_printf(arena, "--set %s", list[i].key)};
         const char *path = hw_override_path(list[i].key, arena);
         if (scenario_override_parse(&doc, &list[i], at.file, &own) == STATUS_OK)
-            config_assign(path, at, config_root(doc), &hw_override_table, &given, arena, &origins, &own);
+            config_assign(
+                path, at, config_root(doc), &hw_override_table, &given, arena, &origins, &own);
         config_free(doc);
     }
     if (own.worst == STATUS_OK && n > 0) {

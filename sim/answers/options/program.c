@@ -38,15 +38,19 @@ static void print_version(FILE *out, struct argp_state *state)
 }
 
 /* Visible, as the C library looks for it. */
-__attribute__((visibility("default"))) void (*argp_program_version_hook)(FILE *, struct argp_state *) = print_version;
+__attribute__((visibility("default"))) void (*argp_program_version_hook)(
+    FILE *, struct argp_state *) = print_version;
 
-/* Output that did not reach its file (full disk, closed pipe) is a failure, also of --help, which leaves by exit(). */
+/* Output that did not reach its file (full disk, closed pipe) is a failure, also of --help, which
+ * leaves by exit(). */
 static void close_stdout(void)
 {
-    bool failed = ferror(stdout) != 0; /* a write before this one failed; why is not known any more */
+    bool failed =
+        ferror(stdout) != 0; /* a write before this one failed; why is not known any more */
     if (fclose(stdout) == 0 && !failed)
         return;
-    fprintf(stderr, "flopcast: error: cannot write the output: %s\n", failed ? "a write failed" : strerror(errno));
+    fprintf(stderr, "flopcast: error: cannot write the output: %s\n",
+        failed ? "a write failed" : strerror(errno));
     _exit(CLI_WORLD);
 }
 
@@ -114,7 +118,8 @@ int program_main(int argc, char **argv, const struct program_command *commands, 
 static enum status program_missing(const char *program, struct diag *diag)
 {
     return diag_io(diag, (struct source_pos){0},
-        "%s, a part of flopcast that does this, is neither beside flopcast nor in ../lib/flopcast", program);
+        "%s, a part of flopcast that does this, is neither beside flopcast nor in ../lib/flopcast",
+        program);
 }
 
 static void begin_words(struct program_words *words, const char *program)
@@ -167,11 +172,14 @@ enum status program_run(const char *program, const struct program_words *given, 
     pid_t child = 0;
     int why = path ? posix_spawn(&child, path, NULL, NULL, words.list.at, environ) : 0;
     int exited = path && why == 0 ? wait_for(child) : -1;
-    enum status status = exited == CLI_OK ? STATUS_OK : exited == CLI_INPUT ? STATUS_INPUT : STATUS_IO;
+    enum status status = exited == CLI_OK      ? STATUS_OK
+                         : exited == CLI_INPUT ? STATUS_INPUT
+                                               : STATUS_IO;
     if (!path)
         program_missing(program, diag);
     else if (why != 0 || exited < 0)
-        diag_io(diag, (struct source_pos){.file = path}, "cannot run it: %s", why ? strerror(why) : "it was ended");
+        diag_io(diag, (struct source_pos){.file = path}, "cannot run it: %s",
+            why ? strerror(why) : "it was ended");
     else if (status > diag->worst) /* it has said why */
         diag->worst = status;
     vec_free(&words.list);
@@ -202,7 +210,8 @@ static int filter_close(void *cookie)
     return why == 0 ? 0 : EOF;
 }
 
-static bool spawn_filter(struct filter *filter, const char *path, char *const *words, int in, int out)
+static bool spawn_filter(
+    struct filter *filter, const char *path, char *const *words, int in, int out)
 {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -219,12 +228,14 @@ FILE *program_filter(const char *program, const char *word, const char *path)
     char *words[] = {arena_strdup(&arena, program), arena_strdup(&arena, word), NULL};
     const char *found = files_program(&arena, program);
     struct filter *filter = xcalloc(1, sizeof *filter);
-    int ends[2] = {-1, -1}, file = found ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+    int ends[2] = {-1, -1},
+        file = found ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
     bool ok = file >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 &&
               spawn_filter(filter, found, words, ends[1], file);
     filter->to = ends[0];
-    FILE *out =
-        ok ? fopencookie(filter, "w", (cookie_io_functions_t){.write = filter_write, .close = filter_close}) : NULL;
+    FILE *out = ok ? fopencookie(filter, "w",
+                         (cookie_io_functions_t){.write = filter_write, .close = filter_close})
+                   : NULL;
     int why = found ? errno : ENOPKG;
     if (file >= 0)
         close(file);

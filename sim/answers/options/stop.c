@@ -20,7 +20,8 @@ static void note_quietly(int signal_number)
 
 static void note(int signal_number)
 {
-    static const char text[] = "\nflopcast: ending after the points that are being simulated; once more ends at once\n";
+    static const char text[] =
+        "\nflopcast: ending after the points that are being simulated; once more ends at once\n";
     signal_seen = signal_number;
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written; /* nothing can be done about it */
@@ -41,7 +42,8 @@ void stop_watch(enum stop_when when)
         [STOP_AFTER] = note, [STOP_NOW] = note_quietly, [STOP_WITHOUT_ANSWER] = stop_end};
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction before, watch = {.sa_handler = handlers[when], .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+        struct sigaction before,
+            watch = {.sa_handler = handlers[when], .sa_flags = (int)SA_RESETHAND | SA_RESTART};
         sigemptyset(&watch.sa_mask);
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(signals[i], &watch, NULL);

@@ -25,7 +25,7 @@
 static const double SILENT_S = 4, BETWEEN_S = 5; /* in a pipe or a file */
 static const double TERMINAL_SILENT_S = 1, TERMINAL_BETWEEN_S = 0.5;
 static const double LEAST_SHARE = 0.02; /* of a simulation, before the rest is estimated by it */
-static const double NEXT_PASS = 0.1;    /* one that is so much less far than the last is another one */
+static const double NEXT_PASS = 0.1; /* one that is so much less far than the last is another one */
 
 struct waiting {
     const char *command, *name, *what;
@@ -33,8 +33,8 @@ struct waiting {
     bool terminal, shown, ended, several_passes;
     double begun_s, silent_s, said_s;
     int done, total;
-    int pass;                   /* of one job: its simulations come one after the other, with noise and without ... */
-    double pass_begun_s, share; /* how far this one is */
+    int pass; /* of one job: its simulations come one after the other, with noise and without ... */
+    double pass_begun_s, share;    /* how far this one is */
     struct exec_progress progress; /* of the points of set */
     struct scenario_set *set;
     pthread_t thread;
@@ -54,7 +54,8 @@ static bool is_slow(const struct scenario_set *set)
     enum { MANY = 64 };
     for (int i = 0; set && i < set->n_points; i++) {
         const struct scenario *options = &set->points[i].options;
-        if (scenario_varies(&set->points[i]) && options->exec.fold != FOLD_SLOWEST && options->cluster.gpus >= MANY)
+        if (scenario_varies(&set->points[i]) && options->exec.fold != FOLD_SLOWEST &&
+            options->cluster.gpus >= MANY)
             return true;
     }
     return false;
@@ -66,8 +67,8 @@ static void waiting_watch(struct waiting *waiting, struct exec_progress *progres
         waiting->set->points[i].options.exec.progress = progress;
 }
 
-/* How far the simulation is that counts: between several at once the one that is farthest; a next one, where there is
- * one job, begins anew. */
+/* How far the simulation is that counts: between several at once the one that is farthest; a next
+ * one, where there is one job, begins anew. */
 static void waiting_follow(struct waiting *waiting)
 {
     double share = waiting->progress.thousandths / 1e3;
@@ -79,7 +80,8 @@ static void waiting_follow(struct waiting *waiting)
     waiting->share = next ? share : fmax(waiting->share, share);
 }
 
-/* "3 of 12 points, about 9 s more", "36 % of its steps", "under way"; "" where nothing is known yet. */
+/* "3 of 12 points, about 9 s more", "36 % of its steps", "under way"; "" where nothing is known
+ * yet. */
 static const char *how_far(const struct waiting *waiting, double s, struct arena *arena)
 {
     int done = waiting->done, total = waiting->total;
@@ -88,13 +90,16 @@ static const char *how_far(const struct waiting *waiting, double s, struct arena
         const char *count = arena_printf(arena, ", %d of %d %s", done, total, waiting->what);
         if (done > 0 && done < total)
             return arena_printf(arena, "%s, about %.0f s more", count, s * (total - done) / done);
-        return done == 0 && share > 0 ? arena_printf(arena, "%s, %.0f %% of one", count, 100 * share) : count;
+        return done == 0 && share > 0
+                   ? arena_printf(arena, "%s, %.0f %% of one", count, 100 * share)
+                   : count;
     }
     if (!(share > 0)) {
         bool counted = !strchr(waiting->what, ' ');
         return counted ? "" : arena_printf(arena, ", %s", waiting->what);
     }
-    const char *pass = waiting->several_passes ? arena_printf(arena, "pass %d: ", waiting->pass) : "";
+    const char *pass =
+        waiting->several_passes ? arena_printf(arena, "pass %d: ", waiting->pass) : "";
     const char *far = arena_printf(arena, ", %s%.0f %% of its steps", pass, 100 * share);
     double pass_s = waiting_now_s() - waiting->pass_begun_s;
     return share > LEAST_SHARE && share < 1
@@ -107,11 +112,13 @@ static const char *sooner(const struct waiting *waiting)
 {
     if (!waiting->slow)
         return "";
-    return waiting->progress.by_slowest ? "; sooner: --no-noise"
-                                        : "; sooner: --fold slowest (run.fold=slowest), or --no-noise";
+    return waiting->progress.by_slowest
+               ? "; sooner: --no-noise"
+               : "; sooner: --fold slowest (run.fold=slowest), or --no-noise";
 }
 
-/* What of a line fits the terminal: all that is said, with more or less of what would be sooner, or the first of it. */
+/* What of a line fits the terminal: all that is said, with more or less of what would be sooner, or
+ * the first of it. */
 static const char *fitting(const struct waiting *waiting, const char *said, struct arena *arena)
 {
     const char *const ends[] = {sooner(waiting), waiting->slow ? "; sooner: --no-noise" : "", ""};
@@ -129,7 +136,8 @@ static void waiting_say(struct waiting *waiting)
 {
     double s = waiting_now_s() - waiting->begun_s;
     waiting_follow(waiting);
-    if (s < waiting->silent_s || s - waiting->said_s < (waiting->terminal ? TERMINAL_BETWEEN_S : BETWEEN_S))
+    if (s < waiting->silent_s ||
+        s - waiting->said_s < (waiting->terminal ? TERMINAL_BETWEEN_S : BETWEEN_S))
         return;
     waiting->said_s = s;
     waiting->shown = true;
@@ -139,8 +147,8 @@ static void waiting_say(struct waiting *waiting)
         rest = (int)strlen(waiting->command) + (int)strlen(far) + (int)strlen(": 999 s ");
     if (waiting->terminal && name > screen_line(stderr) - rest) /* the numbers are what it is for */
         name = screen_line(stderr) > rest ? screen_line(stderr) - rest : 0;
-    const char *said =
-        arena_printf(&arena, "%s%s%.*s: %.0f s%s", waiting->command, name > 0 ? " " : "", name, waiting->name, s, far);
+    const char *said = arena_printf(&arena, "%s%s%.*s: %.0f s%s", waiting->command,
+        name > 0 ? " " : "", name, waiting->name, s, far);
     if (waiting->terminal)
         fprintf(stderr, "\r%s\033[K", fitting(waiting, said, &arena));
     else
@@ -179,7 +187,9 @@ struct waiting *waiting_begin(
     waiting->terminal = isatty(STDERR_FILENO);
     waiting->begun_s = waiting->pass_begun_s = waiting_now_s();
     waiting->pass = 1;
-    waiting->silent_s = given ? strtod(given, NULL) : waiting->terminal ? TERMINAL_SILENT_S : SILENT_S;
+    waiting->silent_s = given               ? strtod(given, NULL)
+                        : waiting->terminal ? TERMINAL_SILENT_S
+                                            : SILENT_S;
     waiting->said_s = -BETWEEN_S;
     pthread_mutex_init(&waiting->mutex, NULL);
     waiting->set = set;

@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Descriptors of a run: the script and the error messages are files in memory, so that reading and writing never block.
- */
+/* Descriptors of a run: the script and the error messages are files in memory, so that reading and
+ * writing never block. */
 struct channels {
     int script, complaints, picture[2]; /* pipe: read end, write end */
 };
@@ -56,8 +56,8 @@ static bool open_all(struct channels *c, const char *script)
            gnuplot_write_all(c->script, script, strlen(script));
 }
 
-/* The environment, but in a locale whose letters are UTF-8, as the scripts are: elsewhere gnuplot complains that it
- * cannot convert the degree sign. Free with free(); the texts are borrowed. */
+/* The environment, but in a locale whose letters are UTF-8, as the scripts are: elsewhere gnuplot
+ * complains that it cannot convert the degree sign. Free with free(); the texts are borrowed. */
 static char **environment(void)
 {
     static char locale[] = "LC_ALL=C.UTF-8";
@@ -118,7 +118,8 @@ static void flatten(char *text)
     *to = '\0';
 }
 
-/* Without the lines about a series that has nothing to draw: all but the first may be empty (report.h). */
+/* Without the lines about a series that has nothing to draw: all but the first may be empty
+ * (report.h). */
 static void drop_empty_series(char *text)
 {
     static const char empty[] = "warning: Skipping data file with no valid points";
@@ -149,9 +150,11 @@ static enum status gnuplot_judge(int wait_status, size_t n, int complaints, stru
         drop_empty_series(text);
     flatten(text);
     if (!drawn)
-        return diag_io(diag, (struct source_pos){0}, "gnuplot failed: %s", *text ? text : "it drew nothing");
+        return diag_io(
+            diag, (struct source_pos){0}, "gnuplot failed: %s", *text ? text : "it drew nothing");
     if (*text)
-        diag_warn(diag, (struct source_pos){0}, "gnuplot says of the picture that it drew: %s", text);
+        diag_warn(
+            diag, (struct source_pos){0}, "gnuplot says of the picture that it drew: %s", text);
     return STATUS_OK;
 }
 
@@ -163,9 +166,11 @@ enum status gnuplot_run(char **picture, size_t *n, const char *script, struct di
     int code = open_all(&c, script) ? start(&child, &c) : errno;
     if (code != 0) {
         close_all(&c);
-        return code == ENOENT ? diag_io(diag, (struct source_pos){0},
-                                    "gnuplot is not installed; install it with: sudo apt install gnuplot-nox")
-                              : diag_io(diag, (struct source_pos){0}, "cannot start gnuplot: %s", strerror(code));
+        return code == ENOENT
+                   ? diag_io(diag, (struct source_pos){0},
+                         "gnuplot is not installed; install it with: sudo apt install gnuplot-nox")
+                   : diag_io(
+                         diag, (struct source_pos){0}, "cannot start gnuplot: %s", strerror(code));
     }
     close(c.picture[1]);
     c.picture[1] = -1;

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* what gnuplot writes to stdout; free() *picture. Its messages are an error, or a warning if it draws nevertheless. */
+/* what gnuplot writes to stdout; free() *picture. Its messages are an error, or a warning if it
+ * draws nevertheless. */
 enum status gnuplot_run(char **picture, size_t *n, const char *script, struct diag *diag);
 
 #endif

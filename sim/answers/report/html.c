@@ -1,10 +1,11 @@
 /* Text, cells and tables as HTML.
  *
- * Everything that comes from a file or the database goes through html_put(), which writes valid UTF-8
- * and escapes what HTML could take for markup, so a page is well formed whatever a name holds.
- * Rows of a query are copied into an arena as texts. What is subtle: a column counts as numbers,
- * and is set to the right, by its texts ("718 (615-1,050)"), since queries format them; a column
- * that is empty in all rows of a table is left out; only http and https addresses become links. */
+ * Everything that comes from a file or the database goes through html_put(), which writes valid
+ * UTF-8 and escapes what HTML could take for markup, so a page is well formed whatever a name
+ * holds. Rows of a query are copied into an arena as texts. What is subtle: a column counts as
+ * numbers, and is set to the right, by its texts ("718 (615-1,050)"), since queries format them; a
+ * column that is empty in all rows of a table is left out; only http and https addresses become
+ * links. */
 #include "report/html.h"
 
 #include "base/utf8.h"
@@ -14,7 +15,8 @@
 
 static bool is_control(uint32_t code)
 {
-    return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0) || (code & 0xfffe) == 0xfffe;
+    return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0) ||
+           (code & 0xfffe) == 0xfffe;
 }
 
 static const char *escaped(uint32_t code)
@@ -73,7 +75,8 @@ void html_take(void *self, int n, const struct store_value *values)
         return;
     }
     for (int i = 0; i < n; i++)
-        vec_push(&rows->cells, values[i].kind == STORE_NULL ? NULL : arena_strdup(&rows->arena, values[i].text));
+        vec_push(&rows->cells,
+            values[i].kind == STORE_NULL ? NULL : arena_strdup(&rows->arena, values[i].text));
     rows->n++;
 }
 
@@ -95,7 +98,8 @@ void html_free(struct html_rows *rows)
     arena_release(&rows->arena);
 }
 
-/* Behind "1,234.5", where commas stand between thousands; NULL: the text begins with something else. */
+/* Behind "1,234.5", where commas stand between thousands; NULL: the text begins with something
+ * else. */
 static const char *behind_number(const char *text)
 {
     char *end = NULL;
@@ -133,12 +137,15 @@ static enum column_kind html_kind_of(const struct html_rows *rows, int first, in
     return kind;
 }
 
-/* Bytes of the web address that the text begins with; behind it may stand a remark, "https://a.org/b (table 3)". 0: it
- * begins with something else, as javascript:, which is no link. */
+/* Bytes of the web address that the text begins with; behind it may stand a remark,
+ * "https://a.org/b (table 3)". 0: it begins with something else, as javascript:, which is no link.
+ */
 static size_t web_address(const char *text)
 {
-    static const char parts[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?#[]@!$&()*+,;=%";
-    bool is = strncmp(text, "https://", strlen("https://")) == 0 || strncmp(text, "http://", strlen("http://")) == 0;
+    static const char parts[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?#[]@!$&()*+,;=%";
+    bool is = strncmp(text, "https://", strlen("https://")) == 0 ||
+              strncmp(text, "http://", strlen("http://")) == 0;
     return is ? strspn(text, parts) : 0;
 }
 
@@ -155,7 +162,8 @@ static void put_cell(FILE *out, const struct html_rows *rows, int row, int colum
     fputs(n > 0 ? "</a>" : "", out);
 }
 
-static void put_cells(FILE *out, const struct html_rows *rows, int row, const enum column_kind *kinds)
+static void put_cells(
+    FILE *out, const struct html_rows *rows, int row, const enum column_kind *kinds)
 {
     fputs("<tr>", out);
     for (int c = 0; c < rows->columns; c++) {
@@ -168,7 +176,8 @@ static void put_cells(FILE *out, const struct html_rows *rows, int row, const en
     fputs("</tr>\n", out);
 }
 
-void html_table(FILE *out, const struct html_rows *rows, int first, int n, int hidden, const char *caption)
+void html_table(
+    FILE *out, const struct html_rows *rows, int first, int n, int hidden, const char *caption)
 {
     enum column_kind *kinds = xcalloc((size_t)rows->columns + 1, sizeof *kinds);
     /* a region that can have the focus, so that keys scroll it */
@@ -178,10 +187,12 @@ void html_table(FILE *out, const struct html_rows *rows, int first, int n, int h
     html_text(out, caption);
     fputs("</caption>\n<thead><tr>", out);
     for (int c = 0; c < rows->columns; c++) {
-        kinds[c] = c < hidden || (c > 0 && c == rows->address) ? COLUMN_EMPTY : html_kind_of(rows, first, n, c);
+        kinds[c] = c < hidden || (c > 0 && c == rows->address) ? COLUMN_EMPTY
+                                                               : html_kind_of(rows, first, n, c);
         if (kinds[c] == COLUMN_EMPTY)
             continue;
-        fputs(kinds[c] == COLUMN_NUMBERS ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">", out);
+        fputs(kinds[c] == COLUMN_NUMBERS ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">",
+            out);
         html_text(out, rows->names.at[c]);
         fputs("</th>", out);
     }

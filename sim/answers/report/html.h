@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* A text between tags, or in an attribute in double quotes: & < > " ' are escaped; a control character becomes "?", a
- * byte that is no UTF-8 becomes U+FFFD. */
+/* A text between tags, or in an attribute in double quotes: & < > " ' are escaped; a control
+ * character becomes "?", a byte that is no UTF-8 becomes U+FFFD. */
 void html_text(FILE *out, const char *text);
 
 /* The same of SVG that is well-formed already: nothing is escaped. */
@@ -21,14 +21,16 @@ struct html_rows {
     VEC(const char *) names;
     VEC(const char *) cells;
     struct arena arena;
-    int address; /* a column that is not shown: where the column before it leads, if that is a web address; 0: none */
+    int address; /* a column that is not shown: where the column before it leads, if that is a web
+                    address; 0: none */
 };
 void html_take(void *self, int n, const struct store_value *values);
 const char *html_cell(const struct html_rows *rows, int row, int column); /* "" for NULL */
 void html_free(struct html_rows *rows);
 
-/* n rows from first, without the first `hidden` columns, as a table whose columns a click on their names sorts. Columns
- * without a value are left out; a column of numbers stands to the right. */
-void html_table(FILE *out, const struct html_rows *rows, int first, int n, int hidden, const char *caption);
+/* n rows from first, without the first `hidden` columns, as a table whose columns a click on their
+ * names sorts. Columns without a value are left out; a column of numbers stands to the right. */
+void html_table(
+    FILE *out, const struct html_rows *rows, int first, int n, int hidden, const char *caption);
 
 #endif

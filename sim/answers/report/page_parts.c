@@ -34,7 +34,9 @@ static const char *page_parts_arch_of(struct arena *arena, const char *gpu)
 {
     struct hw_gpu read;
     struct diag unread = DIAG_INIT;
-    return hw_load_gpu(&read, files_find(arena, FILES_GPUS, gpu), arena, &unread) == STATUS_OK ? read.arch : "";
+    return hw_load_gpu(&read, files_find(arena, FILES_GPUS, gpu), arena, &unread) == STATUS_OK
+               ? read.arch
+               : "";
 }
 
 /* A row for each GPU; the range comes from the points, the sentence from the
@@ -63,7 +65,8 @@ enum status page_evidence(const struct page_run *run, struct diag *diag)
     return status;
 }
 
-enum status page_ask(struct html_rows *rows, struct store *store, const char *sql, struct diag *diag)
+enum status page_ask(
+    struct html_rows *rows, struct store *store, const char *sql, struct diag *diag)
 {
     *rows = (struct html_rows){.arena = ARENA_INIT};
     return store_query(store, sql, (struct source_pos){0}, html_take, rows, diag);
@@ -80,8 +83,8 @@ static enum status page_parts_put_table(
     return status;
 }
 
-/* The sentence that answers, then what it looks like. The curve of a figure made for the scenario, where there is one
- * for the scenario (plots/README.md), comes first. */
+/* The sentence that answers, then what it looks like. The curve of a figure made for the scenario,
+ * where there is one for the scenario (plots/README.md), comes first. */
 enum status page_answer(const struct page_run *run, struct diag *diag)
 {
     struct html_rows rows;
@@ -92,7 +95,8 @@ enum status page_answer(const struct page_run *run, struct diag *diag)
         fputs("</p>\n", run->out);
     }
     html_free(&rows);
-    const struct report_plot plot = {.folder = run->page->folder, .others = run->page->others, .figure = run->scenario};
+    const struct report_plot plot = {
+        .folder = run->page->folder, .others = run->page->others, .figure = run->scenario};
     bool own = script_is_of(&plot, run->scenario);
     page_figure(run, own ? run->scenario : run->gpu_counts > 1 ? "scaling" : "speed", diag);
     return status;
@@ -100,9 +104,11 @@ enum status page_answer(const struct page_run *run, struct diag *diag)
 
 enum status page_results(const struct page_run *run, struct diag *diag)
 {
-    fputs("<h3>Results</h3>\n<p class=\"screen\">A click on a column's name sorts.</p>\n", run->out);
+    fputs(
+        "<h3>Results</h3>\n<p class=\"screen\">A click on a column's name sorts.</p>\n", run->out);
     return page_parts_put_table(run, page_results_sql,
-        "A row a point; rates and memory of one GPU; in brackets: between these, 90 % of measured runs of such jobs "
+        "A row a point; rates and memory of one GPU; in brackets: between these, 90 % of measured "
+        "runs of such jobs "
         "would be",
         diag);
 }
@@ -138,7 +144,8 @@ enum status page_steps(const struct page_run *run, struct diag *diag)
 }
 
 /* parts: of all explanations, those of one in a row. */
-static void put_waterfall(FILE *out, const struct html_rows *parts, const char *id, const char *caption)
+static void put_waterfall(
+    FILE *out, const struct html_rows *parts, const char *id, const char *caption)
 {
     int first = 0, n = 0;
     while (first < parts->n && strcmp(html_cell(parts, first, 0), id) != 0)
@@ -148,18 +155,20 @@ static void put_waterfall(FILE *out, const struct html_rows *parts, const char *
     html_table(out, parts, first, n, 1, caption);
 }
 
-static void put_losses(
-    const struct page_run *run, const struct html_rows *rows, const struct html_rows *parts, struct diag *diag)
+static void put_losses(const struct page_run *run, const struct html_rows *rows,
+    const struct html_rows *parts, struct diag *diag)
 {
     FILE *out = run->out;
     enum { ID = 2, CAPTION = 3, CREATED = 4, VERSION = 5 };
-    fputs("<h3>Why it loses throughput as it grows</h3>\n<p>By <code>flopcast waterfall</code> ", out);
+    fputs("<h3>Why it loses throughput as it grows</h3>\n<p>By <code>flopcast waterfall</code> ",
+        out);
     html_text(out, html_cell(rows, 0, VERSION));
     fputs(" of ", out);
     html_text(out, html_cell(rows, 0, CREATED));
     fputs(": one cause after the other is taken away; the parts add up to the change.</p>\n", out);
     put_sentences(out, rows, "curves");
-    page_picture(run, &(struct page_picture){.figure = "waterfall", .choice = {.scenario = run->scenario}}, diag);
+    page_picture(run,
+        &(struct page_picture){.figure = "waterfall", .choice = {.scenario = run->scenario}}, diag);
     for (int r = 0; r < rows->n; r++)
         put_waterfall(out, parts, html_cell(rows, r, ID), html_cell(rows, r, CAPTION));
 }
@@ -171,7 +180,8 @@ enum status page_losses(const struct page_run *run, struct diag *diag)
     struct html_rows rows = {0}, parts = {0};
     const struct store_choice choice = {.scenario = run->scenario};
     if (!run->explained) {
-        fputs("<h3>Why it loses throughput as it grows</h3>\n<p>Not explained: <code>flopcast waterfall</code> with "
+        fputs("<h3>Why it loses throughput as it grows</h3>\n<p>Not explained: <code>flopcast "
+              "waterfall</code> with "
               "<code>--db</code> adds it.</p>\n",
             run->out);
         return STATUS_OK;
@@ -197,16 +207,18 @@ enum status page_memory(const struct page_run *run, struct diag *diag)
     page_figure(run, "memory", diag);
     if (!run->oom)
         page_figure(run, "memory_timeline", diag);
-    return page_parts_put_table(
-        run, page_memory_sql, "GiB at the peak; of a point out of memory, what it would need", diag);
+    return page_parts_put_table(run, page_memory_sql,
+        "GiB at the peak; of a point out of memory, what it would need", diag);
 }
 
 /* Columns of page_trace.sql. */
 enum { TRACE_RUN, TRACE_POINT, TRACE_IS_PIPELINE, TRACE_FROM, TRACE_TO, TRACE_STEP };
 
-static void page_parts_put_timeline(const struct page_run *run, const struct html_rows *rows, struct diag *diag)
+static void page_parts_put_timeline(
+    const struct page_run *run, const struct html_rows *rows, struct diag *diag)
 {
-    double from_s = strtod(html_cell(rows, 0, TRACE_FROM), NULL), to_s = strtod(html_cell(rows, 0, TRACE_TO), NULL);
+    double from_s = strtod(html_cell(rows, 0, TRACE_FROM), NULL),
+           to_s = strtod(html_cell(rows, 0, TRACE_TO), NULL);
     bool pipeline = *html_cell(rows, 0, TRACE_IS_PIPELINE) == '1';
     fputs("<p>", run->out);
     html_text(run->out, html_cell(rows, 0, TRACE_POINT));
@@ -215,8 +227,10 @@ static void page_parts_put_timeline(const struct page_run *run, const struct htm
                  : ": %.3g of %.4g s, about the first backward kernel, stream by stream.</p>\n",
         to_s - from_s, strtod(html_cell(rows, 0, TRACE_STEP), NULL));
     const struct store_choice choice = {.run = strtoll(html_cell(rows, 0, TRACE_RUN), NULL, 10)};
-    page_picture(
-        run, &(struct page_picture){.figure = "timeline", .choice = choice, .from_s = from_s, .to_s = to_s}, diag);
+    page_picture(run,
+        &(struct page_picture){
+            .figure = "timeline", .choice = choice, .from_s = from_s, .to_s = to_s},
+        diag);
 }
 
 enum status page_timeline(const struct page_run *run, struct diag *diag)
@@ -227,7 +241,8 @@ enum status page_timeline(const struct page_run *run, struct diag *diag)
     if (status == STATUS_OK && rows.n > 0)
         page_parts_put_timeline(run, &rows, diag);
     else if (status == STATUS_OK)
-        fputs("<p>Not traced: <code>flopcast run</code> of one of these points with <code>--trace step.json.gz</code> "
+        fputs("<p>Not traced: <code>flopcast run</code> of one of these points with <code>--trace "
+              "step.json.gz</code> "
               "and <code>--db</code> adds its timeline.</p>\n",
             run->out);
     html_free(&rows);
@@ -239,8 +254,10 @@ enum status page_samples(const struct page_run *run, struct diag *diag)
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store, page_samples_sql, diag);
     if (status == STATUS_OK && rows.n > 0) {
-        fputs("<h3>Samples</h3>\n<p>Each point was simulated again with numbers drawn from their standard errors and "
-              "other seeds of the noise: the median, and the spread of 90 %. What the model leaves out is not in "
+        fputs("<h3>Samples</h3>\n<p>Each point was simulated again with numbers drawn from their "
+              "standard errors and "
+              "other seeds of the noise: the median, and the spread of 90 %. What the model leaves "
+              "out is not in "
               "it.</p>\n",
             run->out);
         html_table(run->out, &rows, 0, rows.n, 0, "TFLOPS per GPU");
@@ -252,18 +269,21 @@ enum status page_samples(const struct page_run *run, struct diag *diag)
 /* Studies are of a scenario and of no run, as explanations. */
 static void study_figure(const struct page_run *run, const char *figure, struct diag *diag)
 {
-    page_picture(run, &(struct page_picture){.figure = figure, .choice = {.scenario = run->scenario}}, diag);
+    page_picture(
+        run, &(struct page_picture){.figure = figure, .choice = {.scenario = run->scenario}}, diag);
 }
 
 enum status page_dependence(const struct page_run *run, struct diag *diag)
 {
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store,
-        "SELECT count(*) FROM main.sensitivity WHERE scenario = (SELECT scenario FROM main.run WHERE id = (SELECT "
+        "SELECT count(*) FROM main.sensitivity WHERE scenario = (SELECT scenario FROM main.run "
+        "WHERE id = (SELECT "
         "max(run_id) FROM shown)) HAVING count(*) > 0",
         diag);
     if (status == STATUS_OK && rows.n > 0) {
-        fputs("<h3>What it depends on</h3>\n<p>One number at a time, one standard error lower and higher, by "
+        fputs("<h3>What it depends on</h3>\n<p>One number at a time, one standard error lower and "
+              "higher, by "
               "<code>flopcast sensitivity</code>.</p>\n",
             run->out);
         study_figure(run, "sensitivity", diag);
@@ -288,7 +308,8 @@ enum status page_months(const struct page_run *run, struct diag *diag)
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store, page_months_sql, diag);
     if (status == STATUS_OK && rows.n > 0) {
-        fputs("<h3>Months of training</h3>\n<p>What failures and checkpoints leave, by <code>flopcast "
+        fputs("<h3>Months of training</h3>\n<p>What failures and checkpoints leave, by "
+              "<code>flopcast "
               "goodput</code>.</p>\n",
             run->out);
         study_figure(run, "goodput", diag);
@@ -303,8 +324,8 @@ enum status page_months(const struct page_run *run, struct diag *diag)
 
 enum status page_settings(const struct page_run *run, struct diag *diag)
 {
-    static const char *const captions[] = {
-        "", "Given on the command line", "From the scenario and from files that it names", "Defaults"};
+    static const char *const captions[] = {"", "Given on the command line",
+        "From the scenario and from files that it names", "Defaults"};
     enum { KINDS = sizeof captions / sizeof *captions, DEFAULTS = KINDS - 1 };
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store, page_settings_sql, diag);
@@ -327,7 +348,8 @@ enum status page_settings(const struct page_run *run, struct diag *diag)
 /* As a word of a shell's command line. */
 static const char *quoted(struct arena *arena, const char *text)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=-+:,@%";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=-+:,@%";
     const char *out = "";
     if (*text && text[strspn(text, plain)] == '\0')
         return text;
@@ -366,7 +388,8 @@ static const char *overrides(struct arena *arena, const struct html_rows *rows)
     for (int first = 0, n = 0; first < rows->n; first += n) {
         const char *key = html_cell(rows, first, 0), *list = "";
         for (n = 0; first + n < rows->n && strcmp(html_cell(rows, first + n, 0), key) == 0; n++)
-            list = arena_printf(arena, "%s%s%s", list, n ? ", " : "", as_yaml(arena, rows, first + n));
+            list =
+                arena_printf(arena, "%s%s%s", list, n ? ", " : "", as_yaml(arena, rows, first + n));
         const char *set = arena_printf(arena, n > 1 ? "%s=[%s]" : "%s=%s", key, list);
         out = arena_printf(arena, "%s --set %s", out, quoted(arena, set));
     }
@@ -379,7 +402,8 @@ enum status page_repeat(const struct page_run *run, struct diag *diag)
     enum status status = page_ask(&given, run->store, page_given_sql, diag);
     if (status == STATUS_OK)
         status = page_ask(&sampled, run->store,
-            "SELECT max(samples) FROM (SELECT (SELECT samples FROM band WHERE band.point_id = shown.point_id) AS "
+            "SELECT max(samples) FROM (SELECT (SELECT samples FROM band WHERE band.point_id = "
+            "shown.point_id) AS "
             "samples FROM shown) HAVING max(samples) > 0",
             diag);
     fputs("<h3>How to repeat it</h3>\n<pre>flopcast run ", run->out);
@@ -391,9 +415,9 @@ enum status page_repeat(const struct page_run *run, struct diag *diag)
     }
     fputs("</pre>\n<p>flopcast ", run->out);
     html_text(run->out, run->version);
-    fputs(
-        ". With the same version, the same files and the same seed the digest of all events is the same, whatever the "
-        "machine.</p>\n<details><summary>Digests</summary>\n",
+    fputs(". With the same version, the same files and the same seed the digest of all events is "
+          "the same, whatever the "
+          "machine.</p>\n<details><summary>Digests</summary>\n",
         run->out);
     if (status == STATUS_OK)
         status = page_parts_put_table(run, page_points_sql, "A row a point", diag);

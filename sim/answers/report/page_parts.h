@@ -27,18 +27,21 @@ struct page_run {
     struct arena *arena;
 };
 
-/* A figure of the choice, where it stands; from_s = to_s: all of it. A note in its place says why it is not drawn. */
+/* A figure of the choice, where it stands; from_s = to_s: all of it. A note in its place says why
+ * it is not drawn. */
 struct page_picture {
     const char *figure;
     struct store_choice choice;
     double from_s, to_s;
 };
-void page_picture(const struct page_run *run, const struct page_picture *picture, struct diag *diag);
+void page_picture(
+    const struct page_run *run, const struct page_picture *picture, struct diag *diag);
 /* Of the run. */
 void page_figure(const struct page_run *run, const char *figure, struct diag *diag);
 
 /* A query's rows, for html_free() in any case. */
-enum status page_ask(struct html_rows *rows, struct store *store, const char *sql, struct diag *diag);
+enum status page_ask(
+    struct html_rows *rows, struct store *store, const char *sql, struct diag *diag);
 
 /* Each is a section with its heading. */
 enum status page_answer(const struct page_run *run, struct diag *diag);

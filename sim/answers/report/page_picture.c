@@ -16,10 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What gnuplot (5.4, svg.trm) writes around a hypertext; in a text of data it has replaced " by '. */
+/* What gnuplot (5.4, svg.trm) writes around a hypertext; in a text of data it has replaced " by '.
+ */
 static const char hypertext[] = " onmousemove=\"gnuplot_svg.showHypertext(evt,'",
-                  hypertext_end[] = "')\" onmouseout=", title[] = "<title>", title_end[] = "</title>",
-                  desc[] = "<desc>", desc_end[] = "</desc>";
+                  hypertext_end[] = "')\" onmouseout=", title[] = "<title>",
+                  title_end[] = "</title>", desc[] = "<desc>", desc_end[] = "</desc>";
 
 static bool starts(const char *text, const char *with)
 {
@@ -79,9 +80,9 @@ static void put_body(FILE *out, const char *svg, const char *prefix)
     }
 }
 
-/* An SVG of gnuplot's as an element of HTML: `prefix` before each id and each reference to one, so that a page can hold
- * several; its hypertexts are titles, which a browser shows under the pointer without a script. label: what a screen
- * reader says in place of it. */
+/* An SVG of gnuplot's as an element of HTML: `prefix` before each id and each reference to one, so
+ * that a page can hold several; its hypertexts are titles, which a browser shows under the pointer
+ * without a script. label: what a screen reader says in place of it. */
 static void put_picture(FILE *out, const char *svg, const char *prefix, const char *label)
 {
     const char *open = strstr(svg, "<svg"), *box = open ? strstr(open, "viewBox=\"") : NULL,
@@ -125,19 +126,23 @@ static void put_note(FILE *out, const char *before, const struct diag *why)
     fputs("</p>\n", out);
 }
 
-/* In the place of a picture: the figure has no room, say, or gnuplot fell over it; or there is no gnuplot at all. */
-static void put_missing(
-    const struct page_run *run, const char *figure, enum status status, const struct diag *why, struct diag *diag)
+/* In the place of a picture: the figure has no room, say, or gnuplot fell over it; or there is no
+ * gnuplot at all. */
+static void put_missing(const struct page_run *run, const char *figure, enum status status,
+    const struct diag *why, struct diag *diag)
 {
     bool all = status == STATUS_IO && !run->gnuplot->works;
-    const char *what = all ? "The page has no pictures" : arena_printf(run->arena, "Figure %s is not drawn", figure);
+    const char *what = all ? "The page has no pictures"
+                           : arena_printf(run->arena, "Figure %s is not drawn", figure);
     put_note(run->out, arena_printf(run->arena, "%s: ", what), why);
     int n;
     const char *first = diag_first(why, &n);
     if (all)
-        diag_warn(diag, (struct source_pos){.file = run->page->out}, "the page has no pictures: %.*s", n, first);
+        diag_warn(diag, (struct source_pos){.file = run->page->out},
+            "the page has no pictures: %.*s", n, first);
     else if (status == STATUS_IO)
-        diag_warn(diag, (struct source_pos){.file = run->page->out}, "figure %s is not drawn: %.*s", figure, n, first);
+        diag_warn(diag, (struct source_pos){.file = run->page->out}, "figure %s is not drawn: %.*s",
+            figure, n, first);
     run->gnuplot->is_missing = all;
 }
 
@@ -150,8 +155,10 @@ void page_picture(const struct page_run *run, const struct page_picture *picture
     enum status status = page_picture_draw(&svg, run, picture, &own);
     if (status == STATUS_OK) {
         fputs("<figure tabindex=\"0\">", run->out);
-        put_picture(run->out, svg, arena_printf(run->arena, "run%lld-%s-", (long long)run->id, picture->figure),
-            arena_printf(run->arena, "Figure %s of %s; its numbers are in the tables", picture->figure, run->scenario));
+        put_picture(run->out, svg,
+            arena_printf(run->arena, "run%lld-%s-", (long long)run->id, picture->figure),
+            arena_printf(run->arena, "Figure %s of %s; its numbers are in the tables",
+                picture->figure, run->scenario));
         fputs("</figure>\n", run->out);
         diag_merge(diag, &own);
         run->gnuplot->works = true;

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* OUT.gp: the same script, with the picture's name put in (in single quotes gnuplot evaluates nothing but '' ). */
+/* OUT.gp: the same script, with the picture's name put in (in single quotes gnuplot evaluates
+ * nothing but '' ). */
 static enum status keep_script(const char *out_path, const char *script, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
@@ -43,7 +44,8 @@ static void set_svg_size(char **svg, size_t *n, struct report_size size)
     FILE *out = open_memstream(&scaled, n);
     BUG_IF(!out, "open_memstream failed");
     at += strlen("<svg");
-    fprintf(out, "%.*s width=\"%.6g\" height=\"%.6g\"%s", (int)(at - *svg), *svg, size.width, size.height, at);
+    fprintf(out, "%.*s width=\"%.6g\" height=\"%.6g\"%s", (int)(at - *svg), *svg, size.width,
+        size.height, at);
     fclose(out);
     free(*svg);
     *svg = scaled;

@@ -43,8 +43,9 @@ bool script_draws(const char *path, enum script_kind *kind)
     return false;
 }
 
-/* What a script begins with: the canvas, and the function that sets the terminal for a height of it. A size scales all
- * of the canvas, letters too, so that every figure looks alike at every size. */
+/* What a script begins with: the canvas, and the function that sets the terminal for a height of
+ * it. A size scales all of the canvas, letters too, so that every figure looks alike at every size.
+ */
 static void write_canvas(FILE *out, enum script_kind kind, struct report_size size)
 {
     bool text = kind == SCRIPT_TEXT, sized = size.height > 0;
@@ -56,42 +57,53 @@ static void write_canvas(FILE *out, enum script_kind kind, struct report_size si
     if (sized)
         fprintf(out, "canvas(wanted) = %.0f\n", height);
     else
-        fputs("canvas(wanted) = wanted > 16000 ? 16000 : int(wanted)\n", out); /* Cairo ends at 32767 pixels */
+        fputs("canvas(wanted) = wanted > 16000 ? 16000 : int(wanted)\n",
+            out); /* Cairo ends at 32767 pixels */
     switch (kind) {
     case SCRIPT_PNG:
         fprintf(out,
-            "terminal(height) = sprintf(\"set terminal pngcairo noenhanced size %.0f,%%.0f font 'DejaVu Sans,13' "
+            "terminal(height) = sprintf(\"set terminal pngcairo noenhanced size %.0f,%%.0f font "
+            "'DejaVu Sans,13' "
             "fontscale %g linewidth %g pointscale %g\", height * %.17g)\n",
             WIDTH * scale, scale, 1.5 * scale, scale, scale);
         break;
     case SCRIPT_SVG: /* report.c scales it */
         fprintf(out,
-            "terminal(height) = sprintf(\"set terminal svg noenhanced size %d,%%.0f dynamic font 'DejaVu Sans,13' "
+            "terminal(height) = sprintf(\"set terminal svg noenhanced size %d,%%.0f dynamic font "
+            "'DejaVu Sans,13' "
             "linewidth 1.5\", height)\n",
             WIDTH);
         break;
     case SCRIPT_PDF: /* in inches; its lines are counted in half points */
         fprintf(out,
-            "terminal(height) = sprintf(\"set terminal pdfcairo noenhanced size %.4f,%%.4f font 'DejaVu Sans,13' "
+            "terminal(height) = sprintf(\"set terminal pdfcairo noenhanced size %.4f,%%.4f font "
+            "'DejaVu Sans,13' "
             "fontscale %g linewidth %g pointscale %g\", height * %.17g)\n",
             WIDTH * inches, scale, 2.25 * scale, scale, inches);
         break;
     case SCRIPT_TEXT:
-        fprintf(out, "terminal(height) = sprintf('set terminal dumb noenhanced size %.0f,%%.0f', height / %d)\n",
+        fprintf(out,
+            "terminal(height) = sprintf('set terminal dumb noenhanced size %.0f,%%.0f', height / "
+            "%d)\n",
             size.width > 0 ? size.width : COLUMNS, LINE);
         break;
     case SCRIPT_KIND_COUNT:
         break;
     }
-    fprintf(out, "height = canvas(%d)\neval terminal(height)\nset encoding utf8\nset datafile columnheaders\n", HEIGHT);
+    fprintf(out,
+        "height = canvas(%d)\neval terminal(height)\nset encoding utf8\nset datafile "
+        "columnheaders\n",
+        HEIGHT);
 }
 
 /* wrap(text, n): the text in lines of at most n characters. */
-static const char wrap[] = "wrap_at(text, i) = i < 2 || text[i:i] eq ' ' ? i : wrap_at(text, i - 1)\n"
-                           "wrap(text, n) = strlen(text) <= n ? text : "
-                           "text[1:wrap_at(text, n + 1) - 1].\"\\n\".wrap(text[wrap_at(text, n + 1) + 1:*], n)\n";
+static const char wrap[] =
+    "wrap_at(text, i) = i < 2 || text[i:i] eq ' ' ? i : wrap_at(text, i - 1)\n"
+    "wrap(text, n) = strlen(text) <= n ? text : "
+    "text[1:wrap_at(text, n + 1) - 1].\"\\n\".wrap(text[wrap_at(text, n + 1) + 1:*], n)\n";
 
-/* "there are: a, b, c", after the first `used` characters of out, for the message about a figure that is not there. */
+/* "there are: a, b, c", after the first `used` characters of out, for the message about a figure
+ * that is not there. */
 static size_t list_figures(char *out, size_t used, size_t n, const char *folder)
 {
     struct dirent **entries = NULL;
@@ -108,8 +120,8 @@ static size_t list_figures(char *out, size_t used, size_t n, const char *folder)
 }
 
 /* The text of folder/figure.suffix; path is filled in for messages. */
-static enum status read_part(
-    char **out, char *path, size_t n, const struct report_plot *plot, const char *suffix, struct diag *diag)
+static enum status read_part(char **out, char *path, size_t n, const struct report_plot *plot,
+    const char *suffix, struct diag *diag)
 {
     snprintf(path, n, "%s/%s.%s", plot->folder, plot->figure, suffix);
     FILE *in = fopen(path, "r");
@@ -129,15 +141,16 @@ static enum status read_part(
         if (plot->others)
             used = list_figures(figures, used, sizeof figures, plot->others);
         if (used == 0)
-            snprintf(figures, sizeof figures, "the folder holds none; FLOPCAST_PLOTS names another");
-        return diag_input(
-            diag, (struct source_pos){.file = path}, "there is no figure '%s'; %s", plot->figure, figures);
+            snprintf(
+                figures, sizeof figures, "the folder holds none; FLOPCAST_PLOTS names another");
+        return diag_input(diag, (struct source_pos){.file = path}, "there is no figure '%s'; %s",
+            plot->figure, figures);
     }
     size_t size = 0;
     bool ok = in && getdelim(out, &size, '\0', in) > 0 && !ferror(in);
-    enum status status =
-        ok ? STATUS_OK
-           : diag_io(diag, (struct source_pos){.file = path}, "cannot read the figure: %s", strerror(errno));
+    enum status status = ok ? STATUS_OK
+                            : diag_io(diag, (struct source_pos){.file = path},
+                                  "cannot read the figure: %s", strerror(errno));
     if (in)
         fclose(in);
     return status;
@@ -149,7 +162,8 @@ bool script_is_of(const struct report_plot *plot, const char *scenario)
     struct diag unsaid = DIAG_INIT;
     struct arena arena = ARENA_INIT;
     char *text = NULL, path[4096];
-    bool is = !strchr(plot->figure, '/') && read_part(&text, path, sizeof path, plot, "sql", &unsaid) == STATUS_OK &&
+    bool is = !strchr(plot->figure, '/') &&
+              read_part(&text, path, sizeof path, plot, "sql", &unsaid) == STATUS_OK &&
               strstr(text, arena_printf(&arena, "scenario = '%s'", scenario));
     free(text);
     arena_release(&arena);
@@ -162,8 +176,8 @@ enum { MOST_INCLUDED = 8 }; /* in each other */
 
 /* The .gp at this path, with files in place of the lines that include them. at.line counts how
  * deep includes are nested here. */
-static enum status write_gp(
-    FILE *out, const struct report_plot *plot, const char *gp, struct source_pos at, struct diag *diag)
+static enum status write_gp(FILE *out, const struct report_plot *plot, const char *gp,
+    struct source_pos at, struct diag *diag)
 {
     enum status status = STATUS_OK;
     if (at.line > MOST_INCLUDED)
@@ -173,11 +187,13 @@ static enum status write_gp(
         if (strncmp(line, include, prefix) == 0) {
             char name[64], path[4096], *text = NULL;
             struct report_plot part = *plot;
-            snprintf(name, sizeof name, "%.*s", (int)strcspn(line + prefix, ".\"\n"), line + prefix);
+            snprintf(
+                name, sizeof name, "%.*s", (int)strcspn(line + prefix, ".\"\n"), line + prefix);
             part.figure = name;
             status = read_part(&text, path, sizeof path, &part, "gp", diag);
             if (status == STATUS_OK)
-                status = write_gp(out, &part, text, (struct source_pos){path, at.line + 1, 1}, diag);
+                status =
+                    write_gp(out, &part, text, (struct source_pos){path, at.line + 1, 1}, diag);
             free(text);
         } else {
             fprintf(out, "%.*s\n", (int)n, line);
@@ -235,44 +251,49 @@ static struct shown shown_by(const struct report_plot *plot, const char *sql)
         .db = plot->db,
         .cut = plot->from.given || plot->to.given,
         .chosen = plot->show.n_choices > 0 || plot->show.where};
-    bool says = sql && strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
+    bool says =
+        sql && strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
     const char *text = says ? sql + 3 : "what its SQL selects.";
     snprintf(shown.about, sizeof shown.about, "%.*s", (int)strcspn(text, "\n"), text);
     return shown;
 }
 
-/* One series: its name line is at `at`, its SQL runs from sql to the next name line. shown: not NULL for the figure's
- * first series, which must not be empty. */
-static enum status write_block(FILE *out, struct store *store, char *name, const char *sql, struct source_pos at,
-    const struct shown *shown, struct diag *diag)
+/* One series: its name line is at `at`, its SQL runs from sql to the next name line. shown: not
+ * NULL for the figure's first series, which must not be empty. */
+static enum status write_block(FILE *out, struct store *store, char *name, const char *sql,
+    struct source_pos at, const struct shown *shown, struct diag *diag)
 {
     char *end = name + strlen(name);
     while (end > name && isspace((unsigned char)end[-1]))
         *--end = '\0';
     name += strspn(name, " \t");
     if (!script_is_name(name))
-        return diag_input(diag, at, "'%s' cannot name a data block; use lower-case letters and _", name);
+        return diag_input(
+            diag, at, "'%s' cannot name a data block; use lower-case letters and _", name);
     struct block block = {out, 0};
     fprintf(out, "$%s << EOD\n", name);
     enum status status = store_query(store, sql, at, script_write_row, &block, diag);
     fputs("EOD\n", out);
     if (status == STATUS_OK && shown && block.rows < 2 && shown->cut)
         return diag_input(diag, (struct source_pos){0},
-            "figure '%s' has nothing between --from and --to; without them it shows all", shown->figure);
+            "figure '%s' has nothing between --from and --to; without them it shows all",
+            shown->figure);
     if (status == STATUS_OK && shown && block.rows < 2 && shown->chosen)
         return diag_input(diag, (struct source_pos){.file = shown->db},
-            "nothing of what --scenario, --run and --where choose is for figure '%s', which shows: %s", shown->figure,
-            shown->about);
+            "nothing of what --scenario, --run and --where choose is for figure '%s', which shows: "
+            "%s",
+            shown->figure, shown->about);
     if (status == STATUS_OK && shown && block.rows < 2)
         return diag_input(diag, (struct source_pos){.file = shown->db},
-            "nothing in this database is for figure '%s', which shows: %s Store that first, with --db %s",
+            "nothing in this database is for figure '%s', which shows: %s Store that first, with "
+            "--db %s",
             shown->figure, shown->about, shown->db);
     return status;
 }
 
 /* sql is cut up in place. */
-static enum status write_blocks(
-    FILE *out, struct store *store, char *sql, const char *path, const struct shown *shown, struct diag *diag)
+static enum status write_blocks(FILE *out, struct store *store, char *sql, const char *path,
+    const struct shown *shown, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int line = 1;
@@ -303,49 +324,57 @@ static enum status write_blocks(
 }
 
 /* An option that was given, and that no query of the figure has used, is an error. */
-static enum status check_used(
-    const struct report_plot *plot, unsigned reads, const struct store_parameter *cut, int n, struct diag *diag)
+static enum status check_used(const struct report_plot *plot, unsigned reads,
+    const struct store_parameter *cut, int n, struct diag *diag)
 {
     const struct source_pos nowhere = {0};
     for (int i = 0; i < n; i++)
         if (cut[i].given && !cut[i].used)
-            return diag_input(diag, nowhere, "figure '%s' cannot be cut; leave out --from and --to", plot->figure);
+            return diag_input(diag, nowhere, "figure '%s' cannot be cut; leave out --from and --to",
+                plot->figure);
     if (plot->show.where && !(reads & STORE_READS_POINTS))
-        return diag_input(diag, nowhere, "figure '%s' shows no points; leave out --where", plot->figure);
+        return diag_input(
+            diag, nowhere, "figure '%s' shows no points; leave out --where", plot->figure);
     for (int i = 0; i < plot->show.n_choices; i++) {
         const char *scenario = plot->show.choices[i].scenario;
         if (scenario && !(reads & (STORE_READS_POINTS | STORE_READS_EXPLANATIONS)))
-            return diag_input(
-                diag, nowhere, "figure '%s' shows no scenario's runs; leave out --scenario %s", plot->figure, scenario);
+            return diag_input(diag, nowhere,
+                "figure '%s' shows no scenario's runs; leave out --scenario %s", plot->figure,
+                scenario);
         if (!scenario && !(reads & STORE_READS_POINTS))
-            return diag_input(diag, nowhere, "figure '%s' shows no runs; leave out --run", plot->figure);
+            return diag_input(
+                diag, nowhere, "figure '%s' shows no runs; leave out --run", plot->figure);
     }
     if (plot->show.x && !(reads & STORE_READS_X))
-        return diag_input(diag, nowhere, "figure '%s' has no setting on its x axis; leave out --x", plot->figure);
+        return diag_input(
+            diag, nowhere, "figure '%s' has no setting on its x axis; leave out --x", plot->figure);
     if (plot->show.facet && !(reads & STORE_READS_PANELS))
-        return diag_input(diag, nowhere, "figure '%s' has no panels of settings; leave out --facet", plot->figure);
+        return diag_input(diag, nowhere, "figure '%s' has no panels of settings; leave out --facet",
+            plot->figure);
     return STATUS_OK;
 }
 
 /* The database's part of a script: a data block for each series. A database that is not there is
  * reported with what the figure needs; SQLite's message would not say that. */
-static enum status write_data(
-    FILE *script, const struct report_plot *plot, char *sql, const char *sql_path, struct diag *diag)
+static enum status write_data(FILE *script, const struct report_plot *plot, char *sql,
+    const char *sql_path, struct diag *diag)
 {
     struct store *store = NULL;
     struct shown shown = shown_by(plot, sql);
-    struct store_parameter cut[] = {
-        {":from_s", plot->from.given, plot->from.s, false}, {":to_s", plot->to.given, plot->to.s, false}};
+    struct store_parameter cut[] = {{":from_s", plot->from.given, plot->from.s, false},
+        {":to_s", plot->to.given, plot->to.s, false}};
     enum { CUTS = sizeof cut / sizeof *cut };
-    bool is_path = *plot->db && strncmp(plot->db, "file:", strlen("file:")) != 0; /* and no URI of SQLite's */
+    bool is_path =
+        *plot->db && strncmp(plot->db, "file:", strlen("file:")) != 0; /* and no URI of SQLite's */
     if (is_path && access(plot->db, F_OK) != 0)
         return diag_io(diag, (struct source_pos){.file = plot->db},
-            "cannot open the database: %s; figure '%s' shows: %s Store that first, with --db %s", strerror(errno),
-            shown.figure, shown.about, shown.db);
+            "cannot open the database: %s; figure '%s' shows: %s Store that first, with --db %s",
+            strerror(errno), shown.figure, shown.about, shown.db);
     enum status status = store_open(&store, plot->db, STORE_READ, diag);
     const struct store_show *show = &plot->show;
     bool reads =
-        strstr(sql, "shown") || strstr(sql, "figure_room"); /* a figure that needs no points does not wait for it */
+        strstr(sql, "shown") ||
+        strstr(sql, "figure_room"); /* a figure that needs no points does not wait for it */
     if (status == STATUS_OK && (reads || show->n_choices || show->where || show->x || show->facet))
         status = store_show(store, show, diag);
     if (status == STATUS_OK) {

@@ -9,7 +9,8 @@
 /* Settings, data blocks, then the .gp: everything but `set output`. free() *out. */
 enum status script_make(char **out, const struct report_plot *plot, struct diag *diag);
 
-/* Whether there is such a figure, and its queries ask for this scenario by name: a figure made for it. */
+/* Whether there is such a figure, and its queries ask for this scenario by name: a figure made for
+ * it. */
 bool script_is_of(const struct report_plot *plot, const char *scenario);
 
 /* Is there something to draw a file of this name with? */

@@ -41,7 +41,8 @@ struct trace_writer {
     const struct exec_host_span *host_spans;
     int n_spans, n_host_spans;
     int *span_of_op;           /* -1: none */
-    int64_t first_correlation; /* that of op 0; after those of all ops come those of their cudaEventRecords */
+    int64_t first_correlation; /* that of op 0; after those of all ops come those of their
+                                  cudaEventRecords */
     int64_t next_arrow;        /* its id: beyond those of launches */
 };
 
@@ -60,7 +61,8 @@ static int trace_thread_of(int queue)
     return queue < STREAM_COUNT ? threads[queue] : FIRST_FURTHER + queue - STREAM_COUNT;
 }
 
-/* A time in microseconds, cut to nanoseconds; below 0 of an event that was recorded before the first step began. */
+/* A time in microseconds, cut to nanoseconds; below 0 of an event that was recorded before the
+ * first step began. */
 static void trace_time(FILE *out, ps_t time)
 {
     ps_t ns = (time < 0 ? -time : time) / 1000;
@@ -70,13 +72,15 @@ static void trace_time(FILE *out, ps_t time)
 /* Everything of an event up to its arguments, whose object the caller ends. */
 static void trace_begin(struct trace_writer *w, char phase, const char *name, int pid, int tid)
 {
-    fprintf(w->out, "%s\n{\"ph\": \"%c\", \"pid\": %d, \"tid\": %d, \"name\": ", w->first ? "" : ",", phase, pid, tid);
+    fprintf(w->out,
+        "%s\n{\"ph\": \"%c\", \"pid\": %d, \"tid\": %d, \"name\": ", w->first ? "" : ",", phase,
+        pid, tid);
     json_write_string(w->out, name);
     w->first = false;
 }
 
-static void trace_slice(
-    struct trace_writer *w, const char *category, const char *name, int pid, int tid, ps_t start, ps_t end)
+static void trace_slice(struct trace_writer *w, const char *category, const char *name, int pid,
+    int tid, ps_t start, ps_t end)
 {
     trace_begin(w, 'X', name, pid, tid);
     fprintf(w->out, ", \"cat\": \"%s\", \"ts\": ", category);
@@ -101,13 +105,15 @@ static const struct exec_span *trace_span_of(const struct trace_writer *w, int32
 /* What CUDA would do by cudaMemcpyAsync. */
 static bool trace_is_copy(const struct exec_span *span)
 {
-    return !span->is_collective && (span->kernel == KERNEL_COPY || span->kernel == KERNEL_HOST_COPY);
+    return !span->is_collective &&
+           (span->kernel == KERNEL_COPY || span->kernel == KERNEL_HOST_COPY);
 }
 
 /* ---- arrows ---- */
 
 /* An end of an arrow: it belongs to the slice that is open there. */
-static void write_end(struct trace_writer *w, bool starts, const char *category, int64_t id, int rank, int tid, ps_t at)
+static void write_end(struct trace_writer *w, bool starts, const char *category, int64_t id,
+    int rank, int tid, ps_t at)
 {
     trace_begin(w, starts ? 's' : 'f', category, rank, tid);
     fprintf(w->out, ", \"cat\": \"%s\", \"id\": %" PRId64 ", \"ts\": ", category, id);
@@ -122,9 +128,10 @@ static ps_t last_ns(ps_t start, ps_t end)
     return end - PS_PER_NS > start ? end - PS_PER_NS : start;
 }
 
-/* From the end of what was awaited, on thread `from`, to where the waiter goes on, at a time of thread `tid`. awaited
- * NULL: nothing. */
-static void trace_arrow(struct trace_writer *w, const struct exec_span *awaited, int tid, ps_t at, int rank, int from)
+/* From the end of what was awaited, on thread `from`, to where the waiter goes on, at a time of
+ * thread `tid`. awaited NULL: nothing. */
+static void trace_arrow(
+    struct trace_writer *w, const struct exec_span *awaited, int tid, ps_t at, int rank, int from)
 {
     if (!awaited)
         return;
@@ -141,11 +148,12 @@ static void write_issue(struct trace_writer *w, const struct exec_host_span *spa
     int64_t correlation = trace_correlation(w, span->op);
     if (!launched || trace_thread_of(launched->stream) == LOADER_THREAD)
         return;
-    trace_slice(w, "cuda_runtime", trace_is_copy(launched) ? "cudaMemcpyAsync" : "cudaLaunchKernel", rank, HOST_THREAD,
-        span->start, span->end);
+    trace_slice(w, "cuda_runtime", trace_is_copy(launched) ? "cudaMemcpyAsync" : "cudaLaunchKernel",
+        rank, HOST_THREAD, span->start, span->end);
     fprintf(w->out, "\"correlation\": %" PRId64 "}}", correlation);
     write_end(w, true, "ac2g", correlation, rank, HOST_THREAD, span->start);
-    write_end(w, false, "ac2g", correlation, rank, trace_thread_of(launched->stream), launched->start);
+    write_end(
+        w, false, "ac2g", correlation, rank, trace_thread_of(launched->stream), launched->start);
 }
 
 static void write_blocked(struct trace_writer *w, const struct exec_host_span *span, int rank)
@@ -157,9 +165,11 @@ static void write_blocked(struct trace_writer *w, const struct exec_host_span *s
     trace_slice(w, "cuda_runtime", call, rank, HOST_THREAD, span->start, span->end);
     fputs("\"plan op\": ", w->out);
     json_write_string(w->out, span->name);
-    fprintf(w->out, "%s}}", span->kind == HOST_FULL_QUEUE ? ", \"blocked\": \"launch queue full\"" : "");
+    fprintf(w->out, "%s}}",
+        span->kind == HOST_FULL_QUEUE ? ", \"blocked\": \"launch queue full\"" : "");
     if (awaited)
-        trace_arrow(w, awaited, HOST_THREAD, last_ns(span->start, span->end), rank, trace_thread_of(awaited->stream));
+        trace_arrow(w, awaited, HOST_THREAD, last_ns(span->start, span->end), rank,
+            trace_thread_of(awaited->stream));
 }
 
 /* Of a GEMM or attention, as an operator has them with record_shapes. */
@@ -175,16 +185,19 @@ static void write_shapes(struct trace_writer *w, const struct exec_host_span *sp
     const struct kernel_work *work = op->kind == OP_KERNEL ? &w->plan->kernels.at[op->index] : NULL;
     char batch[32] = "";
     int64_t rows = work ? work->m : 0, columns = work ? work->n : 0;
-    if (!work || (work->kind != KERNEL_GEMM && work->kind != KERNEL_ATTENTION) || work->gathers || work->pieces > 1)
+    if (!work || (work->kind != KERNEL_GEMM && work->kind != KERNEL_ATTENTION) || work->gathers ||
+        work->pieces > 1)
         return;
-    bool attends = work->kind == KERNEL_ATTENTION; /* queries and keys, as scaled_dot_product_attention has them */
+    bool attends =
+        work->kind ==
+        KERNEL_ATTENTION; /* queries and keys, as scaled_dot_product_attention has them */
     if (attends)
         snprintf(batch, sizeof batch, "1, %" PRId64 ", ", work->batch);
     else if (work->batch > 1)
         snprintf(batch, sizeof batch, "%" PRId64 ", ", work->batch);
     fprintf(w->out,
-        ", \"External id\": %" PRId64 ", \"Input Dims\": [[%s%" PRId64 ", %" PRId64 "], [%s%" PRId64 ", %" PRId64
-        "]], \"Input type\": [\"%s\", \"%s\"]",
+        ", \"External id\": %" PRId64 ", \"Input Dims\": [[%s%" PRId64 ", %" PRId64 "], [%s%" PRId64
+        ", %" PRId64 "]], \"Input type\": [\"%s\", \"%s\"]",
         trace_correlation(w, span->op), batch, rows, work->k, batch, attends ? columns : work->k,
         attends ? work->k : columns, types[work->math], types[work->math]);
 }
@@ -200,7 +213,8 @@ static void trace_host(struct trace_writer *w, int rank, const char *step)
             fputs("}}", w->out);
         } else if (span->kind == HOST_ISSUE || span->kind == HOST_WORK) {
             trace_slice(w, "cpu_op", span->name, rank, HOST_THREAD, span->start, span->end);
-            fprintf(w->out, "\"op\": %d, \"phase\": \"%s\"", span->op, plan_phase_names[span->phase]);
+            fprintf(
+                w->out, "\"op\": %d, \"phase\": \"%s\"", span->op, plan_phase_names[span->phase]);
             write_shapes(w, span, rank);
             fputs("}}", w->out);
             if (span->kind == HOST_ISSUE)
@@ -221,11 +235,13 @@ struct walk {
     int next;         /* host span */
 };
 
-/* By which an event of the step before was recorded earlier than that of this one: before the host's step began. */
+/* By which an event of the step before was recorded earlier than that of this one: before the
+ * host's step began. */
 static ps_t step_length(const struct walk *walk)
 {
     const struct exec_host_span *host = &walk->w->host_spans[0];
-    ps_t of_gpu = walk->w->exec->last_step_end - walk->w->exec->last_step_start, of_host = host->end - host->start;
+    ps_t of_gpu = walk->w->exec->last_step_end - walk->w->exec->last_step_start,
+         of_host = host->end - host->start;
     return of_gpu > of_host ? of_gpu : of_host;
 }
 
@@ -234,7 +250,8 @@ static ps_t step_length(const struct walk *walk)
 static int64_t record_of(const struct walk *walk, plan_wait wait)
 {
     bool before = wait & PLAN_PREVIOUS_STEP;
-    return trace_correlation(walk->w, wait & ~PLAN_PREVIOUS_STEP) + (before ? 2 : 1) * (int64_t)walk->w->n_ops;
+    return trace_correlation(walk->w, wait & ~PLAN_PREVIOUS_STEP) +
+           (before ? 2 : 1) * (int64_t)walk->w->n_ops;
 }
 
 static int report_trace_stream_of(const struct walk *walk, plan_wait wait)
@@ -246,22 +263,26 @@ static int report_trace_stream_of(const struct walk *walk, plan_wait wait)
 static bool is_cuda(const struct walk *walk, plan_wait wait)
 {
     bool before = wait & PLAN_PREVIOUS_STEP;
-    return report_trace_stream_of(walk, wait) != STREAM_LOADER && (!before || walk->w->exec->last_step_start > 0);
+    return report_trace_stream_of(walk, wait) != STREAM_LOADER &&
+           (!before || walk->w->exec->last_step_start > 0);
 }
 
-static void write_sync(struct walk *walk, const char *name, int thread, plan_wait wait, ps_t start, ps_t end)
+static void write_sync(
+    struct walk *walk, const char *name, int thread, plan_wait wait, ps_t start, ps_t end)
 {
     trace_slice(walk->w, "cuda_sync", name, walk->rank, HOST_THREAD, start, end);
     fprintf(walk->w->out,
-        "\"stream\": %d, \"wait_on_stream\": %d, \"wait_on_cuda_event_record_corr_id\": %" PRId64 "}}", thread,
-        trace_thread_of(report_trace_stream_of(walk, wait)), record_of(walk, wait));
+        "\"stream\": %d, \"wait_on_stream\": %d, \"wait_on_cuda_event_record_corr_id\": %" PRId64
+        "}}",
+        thread, trace_thread_of(report_trace_stream_of(walk, wait)), record_of(walk, wait));
 }
 
 /* The host waits: there is a span where it was blocked. */
 static void host_waits(struct walk *walk, const struct plan_op *op)
 {
     const struct trace_writer *w = walk->w;
-    const struct exec_host_span *span = walk->next < w->n_host_spans ? &w->host_spans[walk->next] : NULL;
+    const struct exec_host_span *span =
+        walk->next < w->n_host_spans ? &w->host_spans[walk->next] : NULL;
     plan_wait wait = walk->program->waits.at[op->first_wait];
     bool blocked = span && span->kind == HOST_WAITS && strcmp(span->name, op->name) == 0;
     ps_t start = blocked ? span->start : walk->at, end = blocked ? span->end : walk->at;
@@ -270,7 +291,8 @@ static void host_waits(struct walk *walk, const struct plan_op *op)
     if (!is_cuda(walk, wait))
         return;
     if (!blocked) {
-        trace_slice(walk->w, "cuda_runtime", "cudaEventSynchronize", walk->rank, HOST_THREAD, start, end);
+        trace_slice(
+            walk->w, "cuda_runtime", "cudaEventSynchronize", walk->rank, HOST_THREAD, start, end);
         fputs("}}", w->out);
     }
     write_sync(walk, "Event Sync", -1, wait, start, end);
@@ -282,7 +304,8 @@ static void streams_wait(struct walk *walk, const struct plan_op *op)
         plan_wait wait = walk->program->waits.at[i];
         bool own = report_trace_stream_of(walk, wait) == op->stream;
         if (!own && op->stream != STREAM_LOADER && is_cuda(walk, wait))
-            write_sync(walk, "Stream Wait Event", trace_thread_of(op->stream), wait, walk->at, walk->at);
+            write_sync(
+                walk, "Stream Wait Event", trace_thread_of(op->stream), wait, walk->at, walk->at);
     }
 }
 
@@ -297,7 +320,8 @@ static void host_passes(struct walk *walk, int op)
 
 static void write_record(struct walk *walk, plan_wait wait)
 {
-    ps_t at = walk->issued[wait & ~PLAN_PREVIOUS_STEP] - (wait & PLAN_PREVIOUS_STEP ? step_length(walk) : 0);
+    ps_t at = walk->issued[wait & ~PLAN_PREVIOUS_STEP] -
+              (wait & PLAN_PREVIOUS_STEP ? step_length(walk) : 0);
     trace_slice(walk->w, "cuda_runtime", "cudaEventRecord", walk->rank, HOST_THREAD, at, at);
     fprintf(walk->w->out, "\"correlation\": %" PRId64 "}}", record_of(walk, wait));
 }
@@ -309,7 +333,8 @@ static void write_records(struct walk *walk)
     bool *written = xcalloc(2 * (size_t)program->ops.n + 1, sizeof *written);
     for (int i = 0; i < program->waits.n; i++) {
         plan_wait wait = program->waits.at[i];
-        int op = wait & ~PLAN_PREVIOUS_STEP, place = op + (wait & PLAN_PREVIOUS_STEP ? program->ops.n : 0);
+        int op = wait & ~PLAN_PREVIOUS_STEP,
+            place = op + (wait & PLAN_PREVIOUS_STEP ? program->ops.n : 0);
         if (!written[place] && walk->issued[op] != PS_NEVER && is_cuda(walk, wait))
             write_record(walk, wait);
         written[place] = true;
@@ -342,7 +367,9 @@ static void trace_syncs(struct trace_writer *w, int rank)
     free(walk.issued);
 }
 
-enum { CORRELATIONS = 3 }; /* of an op: itself, the records of its event in this step and in the one before */
+enum {
+    CORRELATIONS = 3
+}; /* of an op: itself, the records of its event in this step and in the one before */
 
 /* The names of the queues that a rank's spans are on. */
 struct queue_names {
@@ -371,7 +398,8 @@ FILE *trace_open(const char *path)
 
 /* ---- metadata ---- */
 
-static void report_trace_write_name(struct trace_writer *w, const char *what, int pid, int tid, const char *name)
+static void report_trace_write_name(
+    struct trace_writer *w, const char *what, int pid, int tid, const char *name)
 {
     trace_begin(w, 'M', what, pid, tid);
     fputs(", \"args\": {\"name\": ", w->out);
@@ -391,8 +419,8 @@ static void write_metadata(struct trace_writer *w, int rank, const struct queue_
 {
     int per_node = hw_gpus_per_node(&w->point->hw);
     char name[160];
-    snprintf(name, sizeof name, "rank %d / node %d GPU %d (%s)", rank, rank / per_node, rank % per_node,
-        w->point->hw.gpu.name);
+    snprintf(name, sizeof name, "rank %d / node %d GPU %d (%s)", rank, rank / per_node,
+        rank % per_node, w->point->hw.gpu.name);
     report_trace_write_name(w, "process_name", rank, 0, name);
     trace_begin(w, 'M', "process_sort_index", rank, 0);
     fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", rank);
@@ -420,8 +448,8 @@ static void write_place(struct trace_writer *w, const struct exec_span *span, in
 
 static void write_kernel(struct trace_writer *w, const struct exec_span *span, int rank)
 {
-    trace_slice(w, trace_is_copy(span) ? "gpu_memcpy" : "kernel", span->name, rank, trace_thread_of(span->stream),
-        span->start, span->end);
+    trace_slice(w, trace_is_copy(span) ? "gpu_memcpy" : "kernel", span->name, rank,
+        trace_thread_of(span->stream), span->start, span->end);
     write_place(w, span, rank);
     fprintf(w->out, ", \"kind\": \"%s\", \"alone (us)\": ", kernel_kind_names[span->kernel]);
     trace_time(w->out, span->alone);
@@ -436,7 +464,8 @@ static void write_loader(struct trace_writer *w, const struct exec_span *span, i
 }
 
 /* A list of more than 30 ranks is cut in the middle, as PyTorch cuts it. */
-static void write_group(struct trace_writer *w, int number, const char *name, struct coll_group ranks)
+static void write_group(
+    struct trace_writer *w, int number, const char *name, struct coll_group ranks)
 {
     enum { LIST = 30 };
     fprintf(w->out, ", \"Process Group Name\": \"%d\", \"Process Group Description\": ", number);
@@ -452,7 +481,8 @@ static void write_group(struct trace_writer *w, int number, const char *name, st
     fputs("]\"", w->out);
 }
 
-/* The group of a collective; of a message the ranks on its axis, a group for each channel, behind the others. */
+/* The group of a collective; of a message the ranks on its axis, a group for each channel, behind
+ * the others. */
 static void write_members(struct trace_writer *w, const struct plan_op *op, int rank)
 {
     const struct plan *plan = w->plan;
@@ -460,7 +490,8 @@ static void write_members(struct trace_writer *w, const struct plan_op *op, int 
         int number = plan->collectives.at[op->index].group;
         const struct mesh_group *ranks = &plan->groups.at[number].ranks;
         int first = mesh_group_first(ranks, mesh_group_instance(ranks, rank));
-        write_group(w, number, plan->groups.at[number].name, (struct coll_group){first, ranks->stride, ranks->size});
+        write_group(w, number, plan->groups.at[number].name,
+            (struct coll_group){first, ranks->stride, ranks->size});
         return;
     }
     int number = plan->messages.at[op->index].channel;
@@ -468,14 +499,16 @@ static void write_members(struct trace_writer *w, const struct plan_op *op, int 
     int stride = plan->mesh.stride[channel->axis], size = plan->mesh.size[channel->axis];
     int first = rank - mesh_coordinate(&plan->mesh, rank, channel->axis) * stride;
     char name[48];
-    snprintf(name, sizeof name, channel->tag > 0 ? "%s %+d, %d" : "%s %+d", mesh_axis_names[channel->axis],
-        channel->delta, channel->tag);
+    snprintf(name, sizeof name, channel->tag > 0 ? "%s %+d, %d" : "%s %+d",
+        mesh_axis_names[channel->axis], channel->delta, channel->tag);
     write_group(w, plan->groups.n + number, name, (struct coll_group){first, stride, size});
     fprintf(w->out, ", \"%s Rank\": %d", op->kind == OP_SEND ? "Dst" : "Src",
-        mesh_neighbour(&plan->mesh, rank, channel->axis, op->kind == OP_SEND ? channel->delta : -channel->delta));
+        mesh_neighbour(&plan->mesh, rank, channel->axis,
+            op->kind == OP_SEND ? channel->delta : -channel->delta));
 }
 
-/* How PyTorch and NCCL call a collective; elements in and out of each rank as shares of the whole message. */
+/* How PyTorch and NCCL call a collective; elements in and out of each rank as shares of the whole
+ * message. */
 static void write_collective(struct trace_writer *w, const struct exec_span *span, int rank)
 {
     static const struct {
@@ -492,7 +525,8 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
     const struct plan_op *op = &w->plan->programs[span->program].ops.at[span->op];
     int size = op->kind == OP_COLLECTIVE
                    ? span->group_size
-                   : w->plan->mesh.size[w->plan->channels.at[w->plan->messages.at[op->index].channel].axis];
+                   : w->plan->mesh
+                         .size[w->plan->channels.at[w->plan->messages.at[op->index].channel].axis];
     double share = span->bytes / size;
     char name[96];
     snprintf(name, sizeof name, "ncclDevKernel_%s_%s_%s", kinds[span->collective].nccl,
@@ -502,7 +536,8 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
     fputs(", \"plan op\": ", w->out);
     json_write_string(w->out, span->name);
     fprintf(w->out,
-        ", \"Collective name\": \"%s\", \"In msg nelems\": %.0f, \"Out msg nelems\": %.0f, \"Group size\": %d, "
+        ", \"Collective name\": \"%s\", \"In msg nelems\": %.0f, \"Out msg nelems\": %.0f, \"Group "
+        "size\": %d, "
         "\"dtype\": \"Byte\"",
         op->kind == OP_SEND   ? "send"
         : op->kind == OP_RECV ? "recv"
@@ -545,10 +580,11 @@ static void find_spans(struct trace_writer *w, int rank)
         first_host++;
     w->spans = exec->spans + first;
     w->host_spans = exec->host_spans + first_host;
-    for (w->n_spans = 0; first + w->n_spans < exec->n_spans && w->spans[w->n_spans].rank == simulated;)
+    for (w->n_spans = 0;
+         first + w->n_spans < exec->n_spans && w->spans[w->n_spans].rank == simulated;)
         w->n_spans++;
-    for (w->n_host_spans = 0;
-         first_host + w->n_host_spans < exec->n_host_spans && w->host_spans[w->n_host_spans].rank == simulated;)
+    for (w->n_host_spans = 0; first_host + w->n_host_spans < exec->n_host_spans &&
+                              w->host_spans[w->n_host_spans].rank == simulated;)
         w->n_host_spans++;
     for (int i = 0; i < w->n_ops; i++)
         w->span_of_op[i] = -1;
@@ -568,8 +604,10 @@ static void write_rank(struct trace_writer *w, int rank)
     if (exec->status != EXEC_OK)
         return;
     char step[48];
-    snprintf(step, sizeof step, "ProfilerStep#%" PRId64, options->warmup_steps + options->steps - 1);
-    trace_slice(w, "gpu_user_annotation", step, rank, STEP_THREAD, exec->last_step_start, exec->last_step_end);
+    snprintf(
+        step, sizeof step, "ProfilerStep#%" PRId64, options->warmup_steps + options->steps - 1);
+    trace_slice(w, "gpu_user_annotation", step, rank, STEP_THREAD, exec->last_step_start,
+        exec->last_step_end);
     fputs("}}", w->out);
     trace_host(w, rank, step);
     write_spans(w, rank);
@@ -588,15 +626,16 @@ static void write_memory(struct trace_writer *w)
     }
     for (int i = 0; i < exec->n_timeline; i++) {
         const struct exec_memory_sample *sample = &exec->timeline[i];
-        ps_t since = (ps_t)(sample->time_s * (double)PS_PER_S), time = exec->last_step_start + since;
+        ps_t since = (ps_t)(sample->time_s * (double)PS_PER_S),
+             time = exec->last_step_start + since;
         trace_begin(w, 'C', "HBM (GiB)", 0, 0);
         fputs(", \"ts\": ", w->out);
         trace_time(w->out, time > 0 ? time : 0);
         fputs(", \"args\": {", w->out);
         for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
             if (c != HBM_CONTEXT && c != HBM_NCCL) /* fixed, and in no sample */
-                fprintf(
-                    w->out, "%s\"%s\": %.6g", c ? ", " : "", hbm_category_names[c], sample->category_bytes[c] / 0x1p30);
+                fprintf(w->out, "%s\"%s\": %.6g", c ? ", " : "", hbm_category_names[c],
+                    sample->category_bytes[c] / 0x1p30);
         fputs("}}", w->out);
     }
 }
@@ -606,8 +645,8 @@ static void report_trace_write_all(struct trace_writer *w)
     const struct scenario *options = &w->point->options;
     const int *ranks = options->exec.trace_ranks;
     bool has_rank_0 = false;
-    fputs("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"generator\": \"flopcast " FLOPCAST_VERSION
-          "\", \"scenario\": ",
+    fputs("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"generator\": "
+          "\"flopcast " FLOPCAST_VERSION "\", \"scenario\": ",
         w->out);
     json_write_string(w->out, options->name);
     fputs(",\n\"deviceProperties\": [{\"id\": 0, \"name\": ", w->out);
@@ -627,8 +666,8 @@ static void report_trace_write_all(struct trace_writer *w)
 
 /* errno is kept over the release of memory, as it says why the file could not be written. A
  * regular file that is not whole is removed. */
-enum status trace_write(
-    const char *path, const struct scenario_point *point, const struct scenario_result *result, struct diag *diag)
+enum status trace_write(const char *path, const struct scenario_point *point,
+    const struct scenario_result *result, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan = {0};
@@ -639,9 +678,11 @@ enum status trace_write(
         .n_ops = (int)result->plan_ops,
         .first = true,
         .first_correlation = 1};
-    w.next_arrow = w.first_correlation + CORRELATIONS * (int64_t)w.n_ops * point->options.exec.n_trace_ranks;
+    w.next_arrow =
+        w.first_correlation + CORRELATIONS * (int64_t)w.n_ops * point->options.exec.n_trace_ranks;
     w.span_of_op = xcalloc((size_t)w.n_ops + 1, sizeof *w.span_of_op);
-    bool opened = w.out != NULL, ok = opened && scenario_compile(&plan, point, &arena, diag) == STATUS_OK;
+    bool opened = w.out != NULL,
+         ok = opened && scenario_compile(&plan, point, &arena, diag) == STATUS_OK;
     if (ok) {
         report_trace_write_all(&w);
         ok = ferror(w.out) == 0;

@@ -1,6 +1,6 @@
-/* Rows of named values for programs: what a table shows, in full precision and base SI, with the unit in the name where
- * there is one ("step_time_s", "peak_allocated_bytes"). CSV by RFC 4180 (lines end in CR LF; empty where a value is not
- * known), or JSON, an array of objects (null). */
+/* Rows of named values for programs: what a table shows, in full precision and base SI, with the
+ * unit in the name where there is one ("step_time_s", "peak_allocated_bytes"). CSV by RFC 4180
+ * (lines end in CR LF; empty where a value is not known), or JSON, an array of objects (null). */
 #ifndef FLOPCAST_ROWS_RECORDS_H
 #define FLOPCAST_ROWS_RECORDS_H
 
@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 enum records_format { RECORDS_TABLE, RECORDS_CSV, RECORDS_JSON, RECORDS_FORMAT_COUNT };
-extern const char *const records_format_names[RECORDS_FORMAT_COUNT + 1]; /* "table", "csv", "json" */
+extern const char
+    *const records_format_names[RECORDS_FORMAT_COUNT + 1]; /* "table", "csv", "json" */
 
 struct records {
     FILE *out;
@@ -18,8 +19,8 @@ struct records {
 };
 
 /* The row of an initialiser list of cells. */
-#define RECORDS_ROW(records, ...)                                                                                      \
-    records_row((records), (const struct record_cell[]){__VA_ARGS__},                                                  \
+#define RECORDS_ROW(records, ...)                                                                  \
+    records_row((records), (const struct record_cell[]){__VA_ARGS__},                              \
         (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)))
 
 struct records records_begin(FILE *out, enum records_format format);

@@ -14,7 +14,8 @@ static bool people_see(const struct rows *rows)
     return rows->most == 0 || rows->n <= rows->most;
 }
 
-static void rows_put(struct rows *rows, const struct rows_column *column, struct record_cell cell, const char *text)
+static void rows_put(
+    struct rows *rows, const struct rows_column *column, struct record_cell cell, const char *text)
 {
     const char *unit = column->unit ? column->unit : "";
     if (column->name)
@@ -43,7 +44,8 @@ void rows_text(struct rows *rows, struct rows_column column, const char *text)
 
 void rows_int(struct rows *rows, struct rows_column column, int64_t value)
 {
-    rows_put(rows, &column, cell_int(column.name, value), words_number(&rows->table.numbers, (double)value, 0, false));
+    rows_put(rows, &column, cell_int(column.name, value),
+        words_number(&rows->table.numbers, (double)value, 0, false));
 }
 
 void rows_real(struct rows *rows, struct rows_column column, bool known, double value)
@@ -55,9 +57,11 @@ void rows_real(struct rows *rows, struct rows_column column, bool known, double 
                     : arena_printf(arena, "%.*f", column.digits, shown));
 }
 
-void rows_real_as(struct rows *rows, struct rows_column column, bool known, double value, const char *text)
+void rows_real_as(
+    struct rows *rows, struct rows_column column, bool known, double value, const char *text)
 {
-    rows_put(rows, &column, cell_real(column.name, known, value), arena_strdup(&rows->table.numbers, text));
+    rows_put(rows, &column, cell_real(column.name, known, value),
+        arena_strdup(&rows->table.numbers, text));
 }
 
 void rows_number_as(struct rows *rows, const char *heading, const char *unit, const char *text)
@@ -98,8 +102,8 @@ void rows_finish(FILE *out, struct rows *rows, enum records_format format)
     rows_free(rows);
 }
 
-enum status rows_keep(const struct rows *rows, const char *db, const char *table, const char *rows_table,
-    const struct record_cell *head, int n_head, struct diag *diag)
+enum status rows_keep(const struct rows *rows, const char *db, const char *table,
+    const char *rows_table, const struct record_cell *head, int n_head, struct diag *diag)
 {
     const struct store_study study = {.table = table,
         .rows_table = rows_table,

@@ -1,6 +1,7 @@
-/* Rows of an answer. A command fills each row once, cell by cell; a cell names its column, which says what programs and
- * what people see of it. rows_print() makes of them the table (rows/table.h), CSV or JSON (rows/records.h), and a study
- * of the database takes the cells for programs as they are. */
+/* Rows of an answer. A command fills each row once, cell by cell; a cell names its column, which
+ * says what programs and what people see of it. rows_print() makes of them the table
+ * (rows/table.h), CSV or JSON (rows/records.h), and a study of the database takes the cells for
+ * programs as they are. */
 #ifndef FLOPCAST_ROWS_ROWS_H
 #define FLOPCAST_ROWS_ROWS_H
 
@@ -17,8 +18,8 @@ struct rows_column {
     int spare;                  /* table_spare() */
 };
 
-/* COLUMN("step_time_s", "step", "s", .digits = 4); COLUMN(NULL, "effect", "%") for people, COLUMN("status") for
- * programs. */
+/* COLUMN("step_time_s", "step", "s", .digits = 4); COLUMN(NULL, "effect", "%") for people,
+ * COLUMN("status") for programs. */
 #define COLUMN(...) ((struct rows_column){.name = __VA_ARGS__})
 
 /* Texts are borrowed. Begins as {0}. */
@@ -29,12 +30,15 @@ struct rows {
     int most;                      /* of which people see the first; 0: all */
 };
 
-void rows_next(struct rows *rows); /* the cells that follow are of a new one; all rows have the same columns */
-void rows_text(struct rows *rows, struct rows_column column, const char *text); /* NULL: not known */
+void rows_next(
+    struct rows *rows); /* the cells that follow are of a new one; all rows have the same columns */
+void rows_text(
+    struct rows *rows, struct rows_column column, const char *text); /* NULL: not known */
 void rows_int(struct rows *rows, struct rows_column column, int64_t value);
 void rows_real(struct rows *rows, struct rows_column column, bool known, double value);
 /* A number whose text for people is made elsewhere; the second for people alone. */
-void rows_real_as(struct rows *rows, struct rows_column column, bool known, double value, const char *text);
+void rows_real_as(
+    struct rows *rows, struct rows_column column, bool known, double value, const char *text);
 void rows_number_as(struct rows *rows, const char *heading, const char *unit, const char *text);
 void rows_mark(struct rows *rows, enum table_mark mark); /* the last cell that people see */
 
@@ -43,7 +47,7 @@ void rows_free(struct rows *rows);
 void rows_finish(FILE *out, struct rows *rows, enum records_format format); /* print and free */
 
 /* The cells for programs as a study (store/study.h) of the database db, below this head. */
-enum status rows_keep(const struct rows *rows, const char *db, const char *table, const char *rows_table,
-    const struct record_cell *head, int n_head, struct diag *diag);
+enum status rows_keep(const struct rows *rows, const char *db, const char *table,
+    const char *rows_table, const struct record_cell *head, int n_head, struct diag *diag);
 
 #endif

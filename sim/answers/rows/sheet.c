@@ -84,19 +84,24 @@ static bool sheet_has_groups(const struct sheet *sheet)
 }
 
 /* A heading or unit with the word in it. */
-static const char *sheet_worded(struct sheet *sheet, const char *text, const struct store_value *values)
+static const char *sheet_worded(
+    struct sheet *sheet, const char *text, const struct store_value *values)
 {
     const char *at = sheet->word >= 0 ? strchr(text, '@') : NULL;
     if (!at)
         return text;
-    return arena_printf(&sheet->arena, "%.*s%s%s", (int)(at - text), text, values[sheet->word].text, at + 1);
+    return arena_printf(
+        &sheet->arena, "%.*s%s%s", (int)(at - text), text, values[sheet->word].text, at + 1);
 }
 
-static const char *sheet_cell(struct sheet *sheet, const struct sheet_heading *column, const struct store_value *value)
+static const char *sheet_cell(
+    struct sheet *sheet, const struct sheet_heading *column, const struct store_value *value)
 {
     if (value->kind == STORE_NUMBER && column->digits >= 0)
         return words_number(&sheet->arena, value->number, column->digits, column->sign);
-    return value->text ? arena_strdup(&sheet->arena, value->text) : sheet->form == FORM_TERMINAL ? "-" : "";
+    return value->text                    ? arena_strdup(&sheet->arena, value->text)
+           : sheet->form == FORM_TERMINAL ? "-"
+                                          : "";
 }
 
 static void sheet_end_table(struct sheet *sheet)
@@ -119,7 +124,8 @@ static void sheet_take_table(struct sheet *sheet, const struct store_value *valu
         if (i == sheet->word)
             continue;
         const char *heading = sheet_worded(sheet, column->heading, values),
-                   *unit = sheet_worded(sheet, column->unit, values), *cell = sheet_cell(sheet, column, &values[i]);
+                   *unit = sheet_worded(sheet, column->unit, values),
+                   *cell = sheet_cell(sheet, column, &values[i]);
         bool is_text = values[i].kind == STORE_TEXT && !column->right && column->digits < 0;
         (is_text ? table_text : table_number_as)(table, heading, unit, cell);
         table_spare(table, column->spare);
@@ -160,8 +166,8 @@ static void sheet_take_record(struct sheet *sheet, const struct store_value *val
     struct record_cell cells[RECORD_MAX_CELLS];
     for (int i = 0; i < sheet->n; i++) {
         const char *name = sheet->columns[i].heading;
-        cells[i] =
-            values[i].kind == STORE_NUMBER ? cell_real(name, true, values[i].number) : cell_text(name, values[i].text);
+        cells[i] = values[i].kind == STORE_NUMBER ? cell_real(name, true, values[i].number)
+                                                  : cell_text(name, values[i].text);
     }
     records_row(&sheet->records, cells, sheet->n);
 }
@@ -191,8 +197,8 @@ static void sheet_take(void *self, int n, const struct store_value *values)
 }
 
 /* All statements; their rows are counted. */
-static enum status sheet_run(
-    struct sheet *sheet, struct store *store, const struct text *script, int *rows, struct diag *diag)
+static enum status sheet_run(struct sheet *sheet, struct store *store, const struct text *script,
+    int *rows, struct diag *diag)
 {
     const char *rest = script->text;
     enum status status = STATUS_OK;
@@ -201,7 +207,8 @@ static enum status sheet_run(
         sheet->above = rest;
         sheet->n = sheet->rows = 0;
         sheet->of = NULL;
-        status = store_next(store, &rest, (struct source_pos){.file = script->name}, sheet_take, sheet, diag);
+        status = store_next(
+            store, &rest, (struct source_pos){.file = script->name}, sheet_take, sheet, diag);
         sheet_end_table(sheet);
         *rows += sheet->rows;
     }
@@ -211,10 +218,11 @@ static enum status sheet_run(
     return status;
 }
 
-enum status sheet_print(
-    FILE *out, struct store *store, const struct text *script, enum records_format format, int *rows, struct diag *diag)
+enum status sheet_print(FILE *out, struct store *store, const struct text *script,
+    enum records_format format, int *rows, struct diag *diag)
 {
-    struct sheet sheet = {.out = out, .form = format == RECORDS_TABLE ? FORM_TERMINAL : FORM_RECORDS};
+    struct sheet sheet = {
+        .out = out, .form = format == RECORDS_TABLE ? FORM_TERMINAL : FORM_RECORDS};
     int n = 0;
     if (sheet.form == FORM_RECORDS)
         sheet.records = records_begin(out, format);
@@ -226,7 +234,8 @@ enum status sheet_print(
     return status;
 }
 
-enum status sheet_markdown(FILE *out, struct store *store, const struct text *script, struct diag *diag)
+enum status sheet_markdown(
+    FILE *out, struct store *store, const struct text *script, struct diag *diag)
 {
     struct sheet sheet = {.out = out, .form = FORM_MARKDOWN};
     int n = 0;

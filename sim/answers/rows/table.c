@@ -1,10 +1,10 @@
 /* A table as lines of text, fitted to the width of a terminal.
  *
- * Cells are one list, row after row, and the first row brings the columns. find_widths() takes
- * the longest text of each column; rows_table_fit() then gives up room in this order: heads are broken
- * between words, columns with a spare rank are left out (the highest rank first, of equal ones
- * the last), texts are cut a character at a time, always the widest, to SHORTEST or the longest
- * piece of their head. If that is not enough, texts are whole again, and rows_table_print_parts() makes
+ * Cells are one list, row after row, and the first row brings the columns. find_widths() takes the
+ * longest text of each column; rows_table_fit() then gives up room in this order: heads are broken
+ * between words, columns with a spare rank are left out (the highest rank first, of equal ones the
+ * last), texts are cut a character at a time, always the widest, to SHORTEST or the longest piece
+ * of their head. If that is not enough, texts are whole again, and rows_table_print_parts() makes
  * several tables, each with the first column. A last line names what was left out.
  *
  * What is subtle: widths count bytes. Blanks behind a text are pending (*blanks) until more text
@@ -156,7 +156,8 @@ void table_number_as(struct table *table, const char *name, const char *unit, co
 
 void table_number(struct table *table, const char *name, const char *unit, int digits, double value)
 {
-    table_number_as(table, name, unit, isnan(value) ? "-" : arena_printf(&table->numbers, "%.*f", digits, value));
+    table_number_as(table, name, unit,
+        isnan(value) ? "-" : arena_printf(&table->numbers, "%.*f", digits, value));
 }
 
 void table_mark(struct table *table, enum table_mark mark)
@@ -172,8 +173,8 @@ static int rows_table_wider(int width, const char *text)
     return n > width ? n : width;
 }
 
-/* Characters up to where a line may be broken: before a blank, or after what joins words ("fsdp.", "limit_",
- * "TFLOPS/", but not "tokens/" of "tokens/s"). */
+/* Characters up to where a line may be broken: before a blank, or after what joins words ("fsdp.",
+ * "limit_", "TFLOPS/", but not "tokens/" of "tokens/s"). */
 static int piece(const char *text)
 {
     enum { LEAST = 3 };
@@ -208,7 +209,8 @@ static void find_widths(struct layout *layout)
 {
     for (int c = 0; c < layout->n_columns; c++) {
         const struct table_column *column = &layout->table->columns.at[c];
-        int width = layout->broken ? longest_piece(column->name) : rows_table_wider(0, column->name);
+        int width =
+            layout->broken ? longest_piece(column->name) : rows_table_wider(0, column->name);
         int unit = layout->broken ? longest_piece(column->unit) : rows_table_wider(0, column->unit);
         layout->width[c] = unit > width ? unit : width;
         for (int r = 0; r < layout->n_rows; r++)
@@ -265,13 +267,14 @@ static void rows_table_fit(struct layout *layout, int width)
         find_widths(layout);
 }
 
-/* The i-th line, n characters, of a text that is broken so that pieces stay whole; NULL: it has fewer. */
+/* The i-th line, n characters, of a text that is broken so that pieces stay whole; NULL: it has
+ * fewer. */
 static const char *broken_line(const char *text, int width, int i, int *n)
 {
     for (int line = 0; *text; line++) {
         int taken = piece(text), next;
-        while (
-            text[taken] && (next = taken + (text[taken] == ' ') + piece(text + taken + (text[taken] == ' '))) <= width)
+        while (text[taken] && (next = taken + (text[taken] == ' ') +
+                                      piece(text + taken + (text[taken] == ' '))) <= width)
             taken = next;
         *n = taken;
         if (line == i)
@@ -305,17 +308,20 @@ static int rows_table_count_lines(const char *text, int width)
     return lines;
 }
 
-/* mark: of the cell. *blanks: pending blanks, printed only before further text, so that no line ends in them. */
+/* mark: of the cell. *blanks: pending blanks, printed only before further text, so that no line
+ * ends in them. */
 static void rows_table_print_text(
     const struct layout *layout, FILE *out, int c, const char *text, int n, char mark, int *blanks)
 {
     int width = layout->width[c];
     bool is_text = layout->table->columns.at[c].is_text, is_cut = n > width;
-    const char *colour = !layout->colour || mark == TABLE_PLAIN ? "" : mark == TABLE_BAD ? SCREEN_RED : SCREEN_YELLOW;
+    const char *colour = !layout->colour || mark == TABLE_PLAIN ? ""
+                         : mark == TABLE_BAD                    ? SCREEN_RED
+                                                                : SCREEN_YELLOW;
     int shown = is_cut ? width - (int)strlen(cut) : n, left = is_cut ? 0 : width - n;
     if (n > 0)
-        fprintf(out, "%*s%s%.*s%s%s", *blanks + (is_text ? 0 : left), "", colour, shown, text, is_cut ? cut : "",
-            *colour ? SCREEN_PLAIN : "");
+        fprintf(out, "%*s%s%.*s%s%s", *blanks + (is_text ? 0 : left), "", colour, shown, text,
+            is_cut ? cut : "", *colour ? SCREEN_PLAIN : "");
     *blanks = n > 0 ? (is_text ? left : 0) + GAP : *blanks + width + GAP;
 }
 
@@ -333,8 +339,8 @@ static void rows_table_print_head(const struct layout *layout, FILE *out, bool u
     int lines = 0, last = last_shown(layout);
     for (int c = 0; c < layout->n_columns; c++) {
         const struct table_column *column = &layout->table->columns.at[c];
-        int n =
-            rows_table_count_lines(units ? column->unit : column->name, layout->broken ? layout->width[c] : MOST_WIDTH);
+        int n = rows_table_count_lines(
+            units ? column->unit : column->name, layout->broken ? layout->width[c] : MOST_WIDTH);
         lines = layout->shown[c] && n > lines ? n : lines;
     }
     for (int line = 0; line < lines; line++) {
@@ -344,7 +350,8 @@ static void rows_table_print_head(const struct layout *layout, FILE *out, bool u
             const char *text = units ? column->unit : column->name;
             int width = layout->broken ? layout->width[c] : MOST_WIDTH, n = 0;
             int own = rows_table_count_lines(text, width), skipped = units ? 0 : lines - own;
-            const char *part = line >= skipped ? broken_line(text, width, line - skipped, &n) : NULL;
+            const char *part =
+                line >= skipped ? broken_line(text, width, line - skipped, &n) : NULL;
             if (layout->shown[c])
                 rows_table_print_text(layout, out, c, part ? part : "", n, TABLE_PLAIN, &blanks);
         }
@@ -367,11 +374,12 @@ static void print_shown(const struct layout *layout, FILE *out)
             int blanks = 0;
             for (int c = 0; c <= last; c++) {
                 int n, more;
-                const char *text = cell_line(rows_table_cell(layout, r, c), layout->width[c], line, &n);
+                const char *text =
+                    cell_line(rows_table_cell(layout, r, c), layout->width[c], line, &n);
                 if (!layout->shown[c])
                     continue;
-                rows_table_print_text(
-                    layout, out, c, text ? text : "", n, mark_of(layout->table, r * layout->n_columns + c), &blanks);
+                rows_table_print_text(layout, out, c, text ? text : "", n,
+                    mark_of(layout->table, r * layout->n_columns + c), &blanks);
                 lines += text && line + 1 == lines && cell_line(text, layout->width[c], 1, &more);
             }
             fputc('\n', out);
@@ -388,7 +396,8 @@ static void rows_table_print_parts(struct layout *layout, FILE *out, int width)
     memcpy(wanted, layout->shown, sizeof *wanted * (size_t)n);
     while (head < n - 1 && !wanted[head])
         head++;
-    if (layout->table->columns.at[head].is_text && layout->width[head] > width / 2 && width / 2 > SHORTEST)
+    if (layout->table->columns.at[head].is_text && layout->width[head] > width / 2 &&
+        width / 2 > SHORTEST)
         layout->width[head] = width / 2;
     for (int next = head + 1, part = 0; next < n; part++) {
         for (int c = 0; c < n; c++)
@@ -429,7 +438,8 @@ void table_print_on(FILE *out, const struct table *table, int width, bool colour
 {
     int n = table->columns.n;
     BUG_IF(n == 0 || table->cells.n % n != 0, "%d cells in %d columns", table->cells.n, n);
-    struct layout layout = {.table = table, .n_columns = n, .n_rows = table->cells.n / n, .colour = colour};
+    struct layout layout = {
+        .table = table, .n_columns = n, .n_rows = table->cells.n / n, .colour = colour};
     layout.width = xcalloc((size_t)n, sizeof *layout.width);
     layout.shown = xcalloc((size_t)n, sizeof *layout.shown);
     for (int c = 0; c < n; c++)
@@ -467,10 +477,13 @@ void table_print_row(FILE *out, const struct table *table)
         width = rows_table_wider(width, rows_table_name_of(&arena, &table->columns.at[c]));
     for (int c = 0; c < table->columns.n; c++) {
         char mark = colour ? mark_of(table, c) : TABLE_PLAIN;
-        const char *begin = mark == TABLE_BAD ? SCREEN_RED : mark == TABLE_DOUBTFUL ? SCREEN_YELLOW : "";
+        const char *begin = mark == TABLE_BAD        ? SCREEN_RED
+                            : mark == TABLE_DOUBTFUL ? SCREEN_YELLOW
+                                                     : "";
         fputs(begin, out);
         screen_wrap(out,
-            arena_printf(&arena, "%-*s%*s", width, rows_table_name_of(&arena, &table->columns.at[c]), GAP, ""),
+            arena_printf(&arena, "%-*s%*s", width,
+                rows_table_name_of(&arena, &table->columns.at[c]), GAP, ""),
             table->cells.at[c]);
         fputs(*begin ? SCREEN_PLAIN : "", out);
     }

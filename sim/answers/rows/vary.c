@@ -20,7 +20,8 @@ static const void *vary_at(const struct scenario *scenario, size_t offset)
     return (const char *)scenario + offset;
 }
 
-static struct record_cell cell_of(const char *path, const struct config_field *field, const void *value)
+static struct record_cell cell_of(
+    const char *path, const struct config_field *field, const void *value)
 {
     switch (field->type) {
     case FIELD_STRING:
@@ -33,7 +34,8 @@ static struct record_cell cell_of(const char *path, const struct config_field *f
     case FIELD_BOOL:
         return cell_text(path, *(const bool *)value ? "true" : "false");
     case FIELD_ENUM:
-        return cell_text(path, *(const int *)value < 0 ? NULL : field->names[*(const int *)value]); /* not given */
+        return cell_text(path,
+            *(const int *)value < 0 ? NULL : field->names[*(const int *)value]); /* not given */
     case FIELD_SOURCED: {
         struct quantity quantity = *(const struct quantity *)value;
         return cell_real(path, quantity_is_set(quantity), quantity.value);
@@ -50,29 +52,33 @@ static bool vary_same(const struct config_field *field, const void *a, const voi
 {
     struct record_cell one = cell_of("", field, a), other = cell_of("", field, b);
     return one.kind == other.kind && one.integer == other.integer && one.real == other.real &&
-           (one.text == other.text || (one.text && other.text && strcmp(one.text, other.text) == 0));
+           (one.text == other.text ||
+               (one.text && other.text && strcmp(one.text, other.text) == 0));
 }
 
-bool vary_differs(const struct vary_option *option, const struct scenario *a, const struct scenario *b)
+bool vary_differs(
+    const struct vary_option *option, const struct scenario *a, const struct scenario *b)
 {
     return !vary_same(option->field, vary_at(a, option->offset), vary_at(b, option->offset));
 }
 
-static void vary_walk(struct vary *out, const struct scenario_set *set, const struct config_table *table,
-    const char *prefix, size_t base, struct arena *arena)
+static void vary_walk(struct vary *out, const struct scenario_set *set,
+    const struct config_table *table, const char *prefix, size_t base, struct arena *arena)
 {
     for (int f = 0; f < table->n_fields; f++) {
         const struct config_field *field = &table->fields[f];
         const char *path = arena_printf(arena, "%s%s", prefix, field->key);
         size_t offset = base + field->offset;
         if (field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) {
-            vary_walk(out, set, field->section, *field->key ? arena_printf(arena, "%s.", path) : path, offset, arena);
+            vary_walk(out, set, field->section,
+                *field->key ? arena_printf(arena, "%s.", path) : path, offset, arena);
             continue;
         }
         const struct scenario *first = &set->points[0].options;
         bool differs = false;
         for (int i = 1; i < set->n_points && !differs; i++)
-            differs = !vary_same(field, vary_at(first, offset), vary_at(&set->points[i].options, offset));
+            differs =
+                !vary_same(field, vary_at(first, offset), vary_at(&set->points[i].options, offset));
         if (differs)
             vec_push(&out->options, (struct vary_option){path, field, offset});
     }
@@ -116,8 +122,8 @@ void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct 
     struct vary all;
     vary_find(&all, set, arena);
     *out = (struct vary){0};
-    bool shared_out =
-        set->points[0].options.strategy.train.global_batch > 0; /* then each GPU's batch follows from it */
+    bool shared_out = set->points[0].options.strategy.train.global_batch >
+                      0; /* then each GPU's batch follows from it */
     for (int i = 0; i < all.options.n; i++)
         if (!vary_is_named(all.options.at[i].path) &&
             !(shared_out && strcmp(all.options.at[i].path, "train.device_batch") == 0))
@@ -125,7 +131,8 @@ void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct 
     vec_free(&all.options);
 }
 
-const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
+const char *vary_text(
+    const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
 {
     return config_value_text(option->field, vary_at(scenario, option->offset), arena);
 }
@@ -135,7 +142,8 @@ struct record_cell vary_cell(const struct vary_option *option, const struct scen
     return cell_of(option->path, option->field, vary_at(scenario, option->offset));
 }
 
-const char *vary_short(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
+const char *vary_short(
+    const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
 {
     const char *text = vary_text(option, scenario, arena), *from = text + strlen(text);
     for (int slashes = 0; option->field->type == FIELD_PATH && from > text; from--)
@@ -144,7 +152,8 @@ const char *vary_short(const struct vary_option *option, const struct scenario *
     return text;
 }
 
-const char *vary_name(const struct vary *vary, const struct scenario_point *point, struct arena *arena)
+const char *vary_name(
+    const struct vary *vary, const struct scenario_point *point, struct arena *arena)
 {
     const char *name = arena_printf(arena, "%s %s, batch %" PRId64, point->model.shape.name,
         strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch);
@@ -154,7 +163,8 @@ const char *vary_name(const struct vary *vary, const struct scenario_point *poin
     return name;
 }
 
-const char *vary_assignments(const struct vary *vary, const struct scenario_point *point, struct arena *arena)
+const char *vary_assignments(
+    const struct vary *vary, const struct scenario_point *point, struct arena *arena)
 {
     const char *text = "";
     for (int i = 0; i < vary->options.n; i++)
@@ -173,10 +183,11 @@ enum status vary_refuse_several(
     vary_find(&vary, set, arena);
     for (int i = 0; i < vary.options.n; i++) {
         const struct vary_option *option = &vary.options.at[i];
-        text = arena_printf(
-            arena, "%s --set %s=%s", text, option->path, vary_text(option, &set->points[0].options, arena));
+        text = arena_printf(arena, "%s --set %s=%s", text, option->path,
+            vary_text(option, &set->points[0].options, arena));
     }
     vec_free(&vary.options);
     return diag_input(diag, (struct source_pos){.file = set->file},
-        "%d points, but %s; set what is swept to one value, as in%s", set->n_points, wants_one, text);
+        "%d points, but %s; set what is swept to one value, as in%s", set->n_points, wants_one,
+        text);
 }

@@ -48,9 +48,10 @@ const char *words_number(struct arena *arena, double value, int digits, bool sig
 
 const char *words_point(const struct scenario_point *point, struct arena *arena)
 {
-    return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPU%s", point->model.shape.name,
-        strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch,
-        point->options.cluster.gpus, plural(point->options.cluster.gpus));
+    return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPU%s",
+        point->model.shape.name, strategy_label(&point->options.strategy),
+        point->options.strategy.train.micro_batch, point->options.cluster.gpus,
+        plural(point->options.cluster.gpus));
 }
 
 void words_lines(FILE *out, char *text)
@@ -67,7 +68,8 @@ void words_lines(FILE *out, char *text)
         fprintf(out, "%.*s%s", taken, line, text || taken < n ? "\n" : "");
         if (taken < n)
             screen_wrap(out,
-                &"                                "[MOST_INDENT - (indent < MOST_INDENT ? indent : MOST_INDENT)],
+                &"                                "[MOST_INDENT -
+                                                    (indent < MOST_INDENT ? indent : MOST_INDENT)],
                 line + taken + 1);
     }
 }
@@ -119,22 +121,25 @@ void words_oom(FILE *to, const struct exec_result *result)
     fputs("  ", out);
     if (result->n_programs > 1)
         fprintf(out, "stage %d of %d (from 0) ", result->fullest, result->n_programs);
-    fprintf(out, "needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
+    fprintf(out, "needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB,
+        memory->capacity_bytes / GiB);
     if (short_bytes > 0) {
         short_by(out, short_bytes);
         fputs(" short", out);
     } else {
-        fputs("what is free lies in gaps between tensors, or with other streams (run.expandable_segments: true closes "
+        fputs("what is free lies in gaps between tensors, or with other streams "
+              "(run.expandable_segments: true closes "
               "gaps)",
             out);
     }
-    fprintf(out, "; first at %s (%s, %.3f GiB)\n", memory->oom_op, hbm_category_names[memory->oom_category],
-        memory->oom_request_bytes / GiB);
+    fprintf(out, "; first at %s (%s, %.3f GiB)\n", memory->oom_op,
+        hbm_category_names[memory->oom_category], memory->oom_request_bytes / GiB);
     fputs("  needed:", out);
     const char *separator = " ";
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         if (memory->required_category_bytes[c] > 0) {
-            fprintf(out, "%s%s %.1f", separator, hbm_category_names[c], memory->required_category_bytes[c] / GiB);
+            fprintf(out, "%s%s %.1f", separator, hbm_category_names[c],
+                memory->required_category_bytes[c] / GiB);
             separator = ", ";
         }
     fputs(" GiB\n", out);
@@ -182,8 +187,8 @@ const char *words_count(struct arena *arena, double value)
 {
     const char *digits = arena_printf(arena, "%.0f", value), *text = "";
     for (size_t n = strlen(digits), i = 0; i < n; i++)
-        text = arena_printf(
-            arena, "%s%s%c", text, i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-' ? "," : "", digits[i]);
+        text = arena_printf(arena, "%s%s%c", text,
+            i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-' ? "," : "", digits[i]);
     return text;
 }
 
@@ -201,8 +206,10 @@ void words_assumptions(FILE *out, const char *lines)
 
 const char *words_stem(const char *path, struct arena *arena)
 {
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
-    return arena_printf(arena, "%.*s", (int)(dot && dot > file ? dot - file : (long)strlen(file)), file);
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path,
+               *dot = strrchr(file, '.');
+    return arena_printf(
+        arena, "%.*s", (int)(dot && dot > file ? dot - file : (long)strlen(file)), file);
 }
 
 const char *words_file(struct arena *arena, const char *path)
@@ -219,7 +226,8 @@ const char *words_file(struct arena *arena, const char *path)
 
 const char *words_shell(const char *text, struct arena *arena)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=+-,:@%";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=+-,:@%";
     if (*text && strspn(text, plain) == strlen(text))
         return text;
     const char *word = "'";
@@ -231,5 +239,6 @@ const char *words_shell(const char *text, struct arena *arena)
 void words_progress(const char *command, const char *what, int done, int total)
 {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r%s: %d of %d %s%s", command, done, total, what, done == total ? "\n" : "");
+        fprintf(
+            stderr, "\r%s: %d of %d %s%s", command, done, total, what, done == total ? "\n" : "");
 }

@@ -11,12 +11,13 @@
 #include "store/database.h"
 #include "store/where.h"
 
-enum status store_csv_where(
-    bool *keep, const struct csv_table *csv, const char *expression, struct source_pos at, struct diag *diag)
+enum status store_csv_where(bool *keep, const struct csv_table *csv, const char *expression,
+    struct source_pos at, struct diag *diag)
 {
     sqlite3 *db = NULL;
     if (sqlite3_open(":memory:", &db) != SQLITE_OK || !database_fill(db, "row", "NUMERIC", csv)) {
-        enum status status = diag_io(diag, at, "cannot put the rows into SQLite: %s", sqlite3_errmsg(db));
+        enum status status =
+            diag_io(diag, at, "cannot put the rows into SQLite: %s", sqlite3_errmsg(db));
         sqlite3_close(db);
         return status;
     }
@@ -28,7 +29,8 @@ enum status store_csv_where(
     int code = sqlite3_prepare_v2(db, sql, -1, &statement, &rest);
     enum status status = STATUS_OK;
     if (code == SQLITE_OK && *rest)
-        status = diag_input(diag, at, "'%s' is more than one expression; join conditions with AND", expression);
+        status = diag_input(
+            diag, at, "'%s' is more than one expression; join conditions with AND", expression);
     else
         for (int r = 0; r < csv_rows(csv); r++)
             keep[r] = false;
@@ -37,7 +39,8 @@ enum status store_csv_where(
     where_unlimit(&limit, db);
     if (status == STATUS_OK && where_was_too_long(&limit))
         status = diag_input(diag, at, "'%s' takes too long; write a simpler condition", expression);
-    else if (status == STATUS_OK && sqlite3_errcode(db) != SQLITE_OK && sqlite3_errcode(db) != SQLITE_DONE)
+    else if (status == STATUS_OK && sqlite3_errcode(db) != SQLITE_OK &&
+             sqlite3_errcode(db) != SQLITE_DONE)
         status = diag_input(diag, at,
             "'%s' is no condition on the columns of the table: %s; as in: gpus >= 64 AND "
             "source LIKE '%%MPT%%'",

@@ -22,44 +22,51 @@ struct store {
 enum status database_fail(struct store *store, const char *what, struct diag *diag);
 
 /* One or more statements without results; what as above. */
-enum status database_exec(struct store *store, const char *sql, const char *what, struct diag *diag);
+enum status database_exec(
+    struct store *store, const char *sql, const char *what, struct diag *diag);
 
-/* The first column of the statement, "a, b, c", or each put into the format; NULL when there is no row. For
- * sqlite3_free(). */
-enum status database_join(char **out, struct store *store, const char *sql, const char *format, struct diag *diag);
+/* The first column of the statement, "a, b, c", or each put into the format; NULL when there is no
+ * row. For sqlite3_free(). */
+enum status database_join(
+    char **out, struct store *store, const char *sql, const char *format, struct diag *diag);
 
 /* A statement with one integer. */
 enum status database_int(struct store *store, const char *sql, int *out, struct diag *diag);
 
-/* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails) rolls back. */
-enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
+/* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails)
+ * rolls back. */
+enum status database_end(
+    struct store *store, enum status status, const char *what, struct diag *diag);
 
 /* The functions of store/sheet.h, on this connection. */
 void database_functions(struct store *store);
 
-/* A new table with the rows of a CSV, its columns of that type, an empty cell NULL. False: as sqlite3_errmsg() says. */
+/* A new table with the rows of a CSV, its columns of that type, an empty cell NULL. False: as
+ * sqlite3_errmsg() says. */
 bool database_fill(sqlite3 *db, const char *table, const char *type, const struct csv_table *csv);
 
-/* SQLite's bytes of the database, for sqlite3_free(); the attached database `as` ("main") becomes that of such bytes,
- * in memory. False: as sqlite3_errmsg() says. */
+/* SQLite's bytes of the database, for sqlite3_free(); the attached database `as` ("main") becomes
+ * that of such bytes, in memory. False: as sqlite3_errmsg() says. */
 unsigned char *database_bytes(struct store *store, size_t *n);
 bool database_take(struct store *store, const char *as, const unsigned char *bytes, size_t n);
 
-/* While many small transactions are written: SQLite's WAL mode with synchronous = NORMAL (store/run.h), where the
- * file's system can do it. Then one file again, unless another program has it open, which does this when it ends. */
+/* While many small transactions are written: SQLite's WAL mode with synchronous = NORMAL
+ * (store/run.h), where the file's system can do it. Then one file again, unless another program has
+ * it open, which does this when it ends. */
 void database_begin_wal(struct store *store);
 void database_end_wal(struct store *store);
 
-/* For queries, on this connection only: step_part (part, name) names the parts of a step; v_step is v_breakdown with
- * part_1_s ... and a sentence; v_loss is v_explanation with a sentence (scenario/causes.h). */
+/* For queries, on this connection only: step_part (part, name) names the parts of a step; v_step is
+ * v_breakdown with part_1_s ... and a sentence; v_loss is v_explanation with a sentence
+ * (scenario/causes.h). */
 enum status database_causes(struct store *store, struct diag *diag);
 
-/* v_settings as this program's settings are: point_id, run_id, position, then a column a setting with its dotted name.
- * NULL: not given. */
+/* v_settings as this program's settings are: point_id, run_id, position, then a column a setting
+ * with its dotted name. NULL: not given. */
 enum status database_settings(struct store *store, struct diag *diag);
 
-/* The .sql files of this folder, made C strings by the build: all tables, and the temporary ones of store/shown.h, in
- * this order. */
+/* The .sql files of this folder, made C strings by the build: all tables, and the temporary ones of
+ * store/shown.h, in this order. */
 extern const char schema_sql[], shown_sql[], shown_names_sql[], shown_x_sql[], shown_figure_sql[];
 
 #endif

@@ -18,7 +18,17 @@
 const char fetch_what[] = "read the results";
 
 /* What is no number of a result, before these. */
-enum { STATUS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP, SLOW_SHARE, SLOW_NONE, SLOW_SOME, FIRST_NUMBER };
+enum {
+    STATUS,
+    RANKS,
+    DIGEST,
+    OOM_CATEGORY,
+    OOM_OP,
+    SLOW_SHARE,
+    SLOW_NONE,
+    SLOW_SOME,
+    FIRST_NUMBER
+};
 static const char others[] =
     "status, ranks_simulated, digest, oom_category, oom_op, slow_share, slow_none_s, slow_some_s";
 
@@ -51,10 +61,12 @@ static int fetch_prepare(struct fetch *fetch)
     sqlite3_finalize(fetch->memory);
     if (code == SQLITE_OK)
         code = sqlite3_prepare_v2(fetch->store->db,
-            "SELECT category, peak_bytes, required_bytes FROM memory WHERE point_id = ?", -1, &fetch->memory, NULL);
+            "SELECT category, peak_bytes, required_bytes FROM memory WHERE point_id = ?", -1,
+            &fetch->memory, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_prepare_v2(fetch->store->db,
-            "SELECT count(*) OVER (), * FROM program WHERE point_id = ? ORDER BY program", -1, &fetch->program, NULL);
+            "SELECT count(*) OVER (), * FROM program WHERE point_id = ? ORDER BY program", -1,
+            &fetch->program, NULL);
     return code;
 }
 
@@ -76,10 +88,12 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     for (int i = 0, next = FIRST_NUMBER; i < n_record_columns; i++)
         if (!record_columns[i].get) /* one that is not known (NULL) is 0, as it was */
             record_set(out, &record_columns[i], sqlite3_column_double(statement, next++));
-    out->exec.status = (enum exec_status)fetch_name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
+    out->exec.status =
+        (enum exec_status)fetch_name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
     out->exec.ranks_simulated = sqlite3_column_int(statement, RANKS);
     out->exec.digest = digest ? strtoull(digest, NULL, 16) : 0;
-    out->exec.memory.oom_category = fetch_name_of(statement, OOM_CATEGORY, hbm_category_names, HBM_CATEGORY_COUNT);
+    out->exec.memory.oom_category =
+        fetch_name_of(statement, OOM_CATEGORY, hbm_category_names, HBM_CATEGORY_COUNT);
     out->slow = (struct scenario_slow){sqlite3_column_double(statement, SLOW_SHARE),
         sqlite3_column_double(statement, SLOW_NONE), sqlite3_column_double(statement, SLOW_SOME)};
     out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
@@ -95,18 +109,20 @@ static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, stru
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         int p = exec->n_programs++;
         if (p == 0)
-            exec->programs = ARENA_ARRAY(arena, struct exec_program, sqlite3_column_int(statement, COUNT));
+            exec->programs =
+                ARENA_ARRAY(arena, struct exec_program, sqlite3_column_int(statement, COUNT));
         if (sqlite3_column_int(statement, FULLEST))
             exec->fullest = p;
         for (int i = 0, next = FIRST_NUMBER_OF; i < n_record_columns; i++)
             if (record_columns[i].program)
-                *record_of_program(&exec->programs[p], &record_columns[i]) = sqlite3_column_double(statement, next++);
+                *record_of_program(&exec->programs[p], &record_columns[i]) =
+                    sqlite3_column_double(statement, next++);
     }
     return code;
 }
 
-enum status fetch_result(
-    struct fetch *fetch, int64_t point_id, struct scenario_result *out, struct arena *arena, struct diag *diag)
+enum status fetch_result(struct fetch *fetch, int64_t point_id, struct scenario_result *out,
+    struct arena *arena, struct diag *diag)
 {
     int code = fetch_prepare(fetch);
     if (code == SQLITE_OK)
@@ -126,7 +142,8 @@ enum status fetch_result(
         if (code == SQLITE_DONE)
             code = take_programs(fetch->program, &out->exec, arena);
     }
-    enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(fetch->store, fetch_what, diag);
+    enum status status =
+        code == SQLITE_DONE ? STATUS_OK : database_fail(fetch->store, fetch_what, diag);
     sqlite3_reset(fetch->point);
     sqlite3_reset(fetch->memory);
     sqlite3_reset(fetch->program);

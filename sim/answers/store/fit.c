@@ -23,22 +23,23 @@ struct store_fit {
     struct insert row;
 };
 
-enum status store_fit_begin(
-    struct store_fit **out, struct store *store, const char *kind, const char *measured, struct diag *diag)
+enum status store_fit_begin(struct store_fit **out, struct store *store, const char *kind,
+    const char *measured, struct diag *diag)
 {
     *out = NULL;
     enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
     if (status != STATUS_OK)
         return status;
     struct insert head = {.table = "fit"};
-    const struct record_cell cells[] = {
-        cell_text("version", FLOPCAST_VERSION), cell_text("kind", kind), cell_text("measured", measured)};
+    const struct record_cell cells[] = {cell_text("version", FLOPCAST_VERSION),
+        cell_text("kind", kind), cell_text("measured", measured)};
     status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
     sqlite3_finalize(head.statement);
     if (status != STATUS_OK)
         return database_end(store, status, what, diag);
     *out = xcalloc(1, sizeof **out);
-    **out = (struct store_fit){.store = store, .id = sqlite3_last_insert_rowid(store->db), .row = {.table = "fit_row"}};
+    **out = (struct store_fit){
+        .store = store, .id = sqlite3_last_insert_rowid(store->db), .row = {.table = "fit_row"}};
     return STATUS_OK;
 }
 
@@ -74,13 +75,14 @@ static char *json_of(const struct record_cell *cells, int n)
     return text;
 }
 
-enum status store_fit_put(
-    struct store_fit *fit, const char *part, const struct record_cell *cells, int n, struct diag *diag)
+enum status store_fit_put(struct store_fit *fit, const char *part, const struct record_cell *cells,
+    int n, struct diag *diag)
 {
     char *text = json_of(cells, n);
-    const struct record_cell row[] = {cell_int("fit_id", fit->id), cell_int("position", fit->rows++),
-        cell_text("part", part), cell_text("cells", text)};
-    enum status status = insert_row(fit->store, &fit->row, row, sizeof row / sizeof *row, what, diag);
+    const struct record_cell row[] = {cell_int("fit_id", fit->id),
+        cell_int("position", fit->rows++), cell_text("part", part), cell_text("cells", text)};
+    enum status status =
+        insert_row(fit->store, &fit->row, row, sizeof row / sizeof *row, what, diag);
     free(text);
     return status;
 }

@@ -13,6 +13,7 @@ struct store_import {
 };
 
 /* One integer of one row. */
-enum status import_read_int(struct store_import *import, const char *sql, int64_t *out, struct diag *diag);
+enum status import_read_int(
+    struct store_import *import, const char *sql, int64_t *out, struct diag *diag);
 
 #endif

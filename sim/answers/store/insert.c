@@ -19,15 +19,18 @@ struct record_cell cell_int(const char *name, int64_t value)
 struct record_cell cell_real(const char *name, bool known, double value)
 {
     /* SQLite makes 0 of -0; so that what is read back prints alike, it is 0 from the beginning */
-    return (struct record_cell){.name = name, .kind = known ? RECORD_REAL : RECORD_NULL, .real = value + 0.0};
+    return (struct record_cell){
+        .name = name, .kind = known ? RECORD_REAL : RECORD_NULL, .real = value + 0.0};
 }
 
 struct record_cell cell_text(const char *name, const char *text)
 {
-    return (struct record_cell){.name = name, .kind = text ? RECORD_TEXT : RECORD_NULL, .text = text};
+    return (struct record_cell){
+        .name = name, .kind = text ? RECORD_TEXT : RECORD_NULL, .text = text};
 }
 
-static int insert_prepare(struct store *store, struct insert *into, const struct record_cell *cells, int n)
+static int insert_prepare(
+    struct store *store, struct insert *into, const struct record_cell *cells, int n)
 {
     char *sql = NULL;
     size_t size = 0;
@@ -61,8 +64,8 @@ static int bind(sqlite3_stmt *statement, int i, const struct record_cell *cell)
     return sqlite3_bind_null(statement, i);
 }
 
-enum status insert_row(struct store *store, struct insert *into, const struct record_cell *cells, int n,
-    const char *what, struct diag *diag)
+enum status insert_row(struct store *store, struct insert *into, const struct record_cell *cells,
+    int n, const char *what, struct diag *diag)
 {
     if (!into->statement && insert_prepare(store, into, cells, n) != SQLITE_OK)
         return database_fail(store, what, diag);
@@ -77,8 +80,8 @@ enum status insert_row(struct store *store, struct insert *into, const struct re
     return status;
 }
 
-enum status insert_unique(struct store *store, sqlite3_stmt **statement, const char *sql, const char *text, int64_t *id,
-    const char *what, struct diag *diag)
+enum status insert_unique(struct store *store, sqlite3_stmt **statement, const char *sql,
+    const char *text, int64_t *id, const char *what, struct diag *diag)
 {
     bool ok = *statement || sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) == SQLITE_OK;
     ok = ok && sqlite3_bind_text(*statement, 1, text, -1, SQLITE_STATIC) == SQLITE_OK &&

@@ -31,33 +31,38 @@ static enum status find_source(
     struct store_import *import, const char *digest, struct store_known *known, struct diag *diag)
 {
     sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(
-        import->store->db, "SELECT file, created_utc FROM measurement_source WHERE digest = ?", -1, &statement, NULL);
+    int code = sqlite3_prepare_v2(import->store->db,
+        "SELECT file, created_utc FROM measurement_source WHERE digest = ?", -1, &statement, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_bind_text(statement, 1, digest, -1, SQLITE_STATIC);
     if (code == SQLITE_OK)
         code = sqlite3_step(statement);
     known->known = code == SQLITE_ROW;
     if (known->known) {
-        snprintf(known->file, sizeof known->file, "%s", (const char *)sqlite3_column_text(statement, 0));
-        snprintf(known->created_utc, sizeof known->created_utc, "%s", (const char *)sqlite3_column_text(statement, 1));
+        snprintf(
+            known->file, sizeof known->file, "%s", (const char *)sqlite3_column_text(statement, 0));
+        snprintf(known->created_utc, sizeof known->created_utc, "%s",
+            (const char *)sqlite3_column_text(statement, 1));
     }
-    enum status status =
-        code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : database_fail(import->store, what, diag);
+    enum status status = code == SQLITE_ROW || code == SQLITE_DONE
+                             ? STATUS_OK
+                             : database_fail(import->store, what, diag);
     sqlite3_finalize(statement);
     return status;
 }
 
-enum status store_import_source(struct store_import *import, const char *format, const char *file, uint64_t digest,
-    struct store_known *known, struct diag *diag)
+enum status store_import_source(struct store_import *import, const char *format, const char *file,
+    uint64_t digest, struct store_known *known, struct diag *diag)
 {
     char text[17];
     snprintf(text, sizeof text, "%016" PRIx64, digest);
     enum status status = find_source(import, text, known, diag);
     if (status != STATUS_OK || known->known)
         return status;
-    struct record_cell cells[] = {cell_text("format", format), cell_text("file", file), cell_text("digest", text)};
-    status = insert_row(import->store, &import->source, cells, sizeof cells / sizeof *cells, what, diag);
+    struct record_cell cells[] = {
+        cell_text("format", format), cell_text("file", file), cell_text("digest", text)};
+    status =
+        insert_row(import->store, &import->source, cells, sizeof cells / sizeof *cells, what, diag);
     import->source_id = sqlite3_last_insert_rowid(import->store->db);
     return status;
 }
@@ -68,37 +73,47 @@ enum status store_import_collective(
     struct record_cell nodes = cell_int("nodes", row->nodes);
     if (row->nodes == 0)
         nodes.kind = RECORD_NULL;
-    struct record_cell cells[] = {cell_int("source_id", import->source_id), cell_int("position", row->position),
-        cell_text("collective", row->collective), cell_int("ranks", row->ranks), nodes,
-        cell_text("algorithm", row->algorithm), cell_text("protocol", row->protocol), cell_text("dtype", row->dtype),
-        cell_int("bytes", row->bytes), cell_real("out_of_place_s", row->out_of_place_s > 0, row->out_of_place_s),
+    struct record_cell cells[] = {cell_int("source_id", import->source_id),
+        cell_int("position", row->position), cell_text("collective", row->collective),
+        cell_int("ranks", row->ranks), nodes, cell_text("algorithm", row->algorithm),
+        cell_text("protocol", row->protocol), cell_text("dtype", row->dtype),
+        cell_int("bytes", row->bytes),
+        cell_real("out_of_place_s", row->out_of_place_s > 0, row->out_of_place_s),
         cell_real("in_place_s", row->in_place_s > 0, row->in_place_s)};
-    return insert_row(import->store, &import->collective, cells, sizeof cells / sizeof *cells, what, diag);
+    return insert_row(
+        import->store, &import->collective, cells, sizeof cells / sizeof *cells, what, diag);
 }
 
-enum status store_import_kernel(struct store_import *import, const struct kernel_measurement *row, struct diag *diag)
+enum status store_import_kernel(
+    struct store_import *import, const struct kernel_measurement *row, struct diag *diag)
 {
     int64_t name_id = 0;
     enum status status = insert_unique(import->store, &import->name,
-        "INSERT INTO kernel_name (name) VALUES (?) ON CONFLICT DO UPDATE SET name = name RETURNING id", row->name,
-        &name_id, what, diag);
+        "INSERT INTO kernel_name (name) VALUES (?) ON CONFLICT DO UPDATE SET name = name RETURNING "
+        "id",
+        row->name, &name_id, what, diag);
     if (status != STATUS_OK)
         return status;
-    struct record_cell cells[] = {cell_int("source_id", import->source_id), cell_int("position", row->position),
-        cell_int("name_id", name_id), cell_int("device", row->device), cell_int("stream", row->stream),
+    struct record_cell cells[] = {cell_int("source_id", import->source_id),
+        cell_int("position", row->position), cell_int("name_id", name_id),
+        cell_int("device", row->device), cell_int("stream", row->stream),
         cell_real("start_s", true, row->start_s), cell_real("duration_s", true, row->duration_s),
         cell_text("collective", row->collective)};
-    return insert_row(import->store, &import->kernel, cells, sizeof cells / sizeof *cells, what, diag);
+    return insert_row(
+        import->store, &import->kernel, cells, sizeof cells / sizeof *cells, what, diag);
 }
 
-enum status store_import_about(struct store_import *import, const struct measurement_about *about, struct diag *diag)
+enum status store_import_about(
+    struct store_import *import, const struct measurement_about *about, struct diag *diag)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(import->store->db,
-        "UPDATE measurement_source SET source = ?, gpu = ?, network = ?, nccl_version = ?, note = ?, healthy = ?, "
+        "UPDATE measurement_source SET source = ?, gpu = ?, network = ?, nccl_version = ?, note = "
+        "?, healthy = ?, "
         "partial = ? WHERE id = ?",
         -1, &statement, NULL);
-    const char *const texts[] = {about->source, about->gpu, about->network, about->nccl_version, about->note};
+    const char *const texts[] = {
+        about->source, about->gpu, about->network, about->nccl_version, about->note};
     const int64_t numbers[] = {!about->unhealthy, about->partial, import->source_id};
     int i = 1; /* a NULL text binds NULL */
     for (size_t k = 0; k < sizeof texts / sizeof *texts && code == SQLITE_OK; k++)
@@ -112,7 +127,8 @@ enum status store_import_about(struct store_import *import, const struct measure
     return status;
 }
 
-enum status import_read_int(struct store_import *import, const char *sql, int64_t *out, struct diag *diag)
+enum status import_read_int(
+    struct store_import *import, const char *sql, int64_t *out, struct diag *diag)
 {
     sqlite3_stmt *statement = NULL;
     bool ok = sqlite3_prepare_v2(import->store->db, sql, -1, &statement, NULL) == SQLITE_OK &&

@@ -1,6 +1,8 @@
-/* Measurements of real machines in the database: imported files, the collectives and kernels in them.
+/* Measurements of real machines in the database: imported files, the collectives and kernels in
+ * them.
  *
- * An import is one transaction: all files of a command or none of them, so an error leaves the database as it was.
+ * An import is one transaction: all files of a command or none of them, so an error leaves the
+ * database as it was.
  *
  *     store_import_begin
  *       for each file: store_import_source, unless already there: rows, store_import_about
@@ -45,23 +47,26 @@ struct store_known {
     char file[256], created_utc[32];
 };
 
-/* The rows that follow belong to this file. When one with the same content is there, known is filled and nothing else
- * happens. */
-enum status store_import_source(struct store_import *import, const char *format, const char *file, uint64_t digest,
-    struct store_known *known, struct diag *diag);
+/* The rows that follow belong to this file. When one with the same content is there, known is
+ * filled and nothing else happens. */
+enum status store_import_source(struct store_import *import, const char *format, const char *file,
+    uint64_t digest, struct store_known *known, struct diag *diag);
 enum status store_import_collective(
     struct store_import *import, const struct collective_measurement *row, struct diag *diag);
-enum status store_import_kernel(struct store_import *import, const struct kernel_measurement *row, struct diag *diag);
-enum status store_import_about(struct store_import *import, const struct measurement_about *about, struct diag *diag);
+enum status store_import_kernel(
+    struct store_import *import, const struct kernel_measurement *row, struct diag *diag);
+enum status store_import_about(
+    struct store_import *import, const struct measurement_about *about, struct diag *diag);
 
 /* Commits when status is STATUS_OK, else (or when that fails) rolls back. Frees import. */
 enum status store_import_end(struct store_import *import, enum status status, struct diag *diag);
 
-/* All kernels of a Nsight Systems export (`nsys export --type sqlite`), with GPU and innermost NVTX range, read from
- * the file by SQLite itself: the file is attached read-only and immutable, and only its ordinary tables are read (a
- * view could run anything). Tables and columns that Nsight leaves out when they would be empty may be missing. Faults
- * of the file are STATUS_INPUT, reported at its path. To be called once in an open store, between store_import_source
- * and store_import_end. */
+/* All kernels of a Nsight Systems export (`nsys export --type sqlite`), with GPU and innermost NVTX
+ * range, read from the file by SQLite itself: the file is attached read-only and immutable, and
+ * only its ordinary tables are read (a view could run anything). Tables and columns that Nsight
+ * leaves out when they would be empty may be missing. Faults of the file are STATUS_INPUT, reported
+ * at its path. To be called once in an open store, between store_import_source and
+ * store_import_end. */
 struct store_nsys {
     int64_t kernels, collectives; /* rows put in; how many of them are NCCL's */
 };

@@ -2,12 +2,12 @@
  * of the point: few numbers a row, without run and position.
  *
  * It is an implementation of struct scenario_kept: outcome_find() takes an outcome from the table,
- * outcome_keep() adds one in a transaction, so a command that is killed goes on where it stopped. Only
- * the columns of record_columns with `outcome` are stored. What is subtle: neither function can
- * return a status, so errors gather in outcomes->diag until store_outcomes_end(); an error of
- * reading counts as an outcome that is not there; outcome_keep() returns false to end the caller's loop,
- * after an error or when the user asked to stop. The write-ahead log begins with the first row
- * that is written, so a command that finds all of them leaves the file alone. */
+ * outcome_keep() adds one in a transaction, so a command that is killed goes on where it stopped.
+ * Only the columns of record_columns with `outcome` are stored. What is subtle: neither function
+ * can return a status, so errors gather in outcomes->diag until store_outcomes_end(); an error of
+ * reading counts as an outcome that is not there; outcome_keep() returns false to end the caller's
+ * loop, after an error or when the user asked to stop. The write-ahead log begins with the first
+ * row that is written, so a command that finds all of them leaves the file alone. */
 #include "store/outcome.h"
 
 #include "store/database.h"
@@ -39,12 +39,14 @@ static bool outcome_prepare(struct store_outcomes *outcomes)
             sqlite3_str_appendf(sql, ", %s", record_columns[i].name);
     sqlite3_str_appendall(sql, " FROM outcome WHERE identity = ?");
     char *text = sqlite3_str_finish(sql);
-    bool ok = text && sqlite3_prepare_v2(outcomes->store->db, text, -1, &outcomes->find, NULL) == SQLITE_OK;
+    bool ok = text &&
+              sqlite3_prepare_v2(outcomes->store->db, text, -1, &outcomes->find, NULL) == SQLITE_OK;
     sqlite3_free(text);
     return ok;
 }
 
-static bool outcome_find(void *self, const struct scenario_identity *identity, struct scenario_result *out)
+static bool outcome_find(
+    void *self, const struct scenario_identity *identity, struct scenario_result *out)
 {
     struct store_outcomes *outcomes = self;
     if (!outcome_prepare(outcomes)) {
@@ -65,17 +67,19 @@ static bool outcome_find(void *self, const struct scenario_identity *identity, s
     return found;
 }
 
-static enum status outcome_put(
-    struct store_outcomes *outcomes, const struct scenario_identity *identity, const struct scenario_result *result)
+static enum status outcome_put(struct store_outcomes *outcomes,
+    const struct scenario_identity *identity, const struct scenario_result *result)
 {
     struct record record;
     record_fill_outcome(&record, result);
     record.cells[record.n++] = cell_text("identity", identity->text);
     record.cells[record.n++] = cell_text("status", exec_status_names[result->exec.status]);
-    return insert_row(outcomes->store, &outcomes->outcome, record.cells, record.n, what, &outcomes->diag);
+    return insert_row(
+        outcomes->store, &outcomes->outcome, record.cells, record.n, what, &outcomes->diag);
 }
 
-static bool outcome_keep(void *self, const struct scenario_identity *identity, const struct scenario_result *result)
+static bool outcome_keep(
+    void *self, const struct scenario_identity *identity, const struct scenario_result *result)
 {
     struct store_outcomes *outcomes = self;
     if (!outcomes->written)

@@ -1,5 +1,6 @@
-/* What `flopcast validate` and `flopcast tune` keep: summaries of simulations by their identity, each as soon as it is
- * there, so that these commands can be stopped, killed, and divided into shards, and simulate nothing twice. */
+/* What `flopcast validate` and `flopcast tune` keep: summaries of simulations by their identity,
+ * each as soon as it is there, so that these commands can be stopped, killed, and divided into
+ * shards, and simulate nothing twice. */
 #ifndef FLOPCAST_STORE_OUTCOME_H
 #define FLOPCAST_STORE_OUTCOME_H
 

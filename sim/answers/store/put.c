@@ -69,8 +69,8 @@ static void write_hardware(FILE *out, const struct hw *hw)
 }
 
 /* The hardware's document, or where hw is NULL the model's; points mostly share theirs. */
-static enum status put_document(
-    struct put *put, const struct hw *hw, const struct model_shape *shape, int64_t *id, struct diag *diag)
+static enum status put_document(struct put *put, const struct hw *hw,
+    const struct model_shape *shape, int64_t *id, struct diag *diag)
 {
     uint64_t digest = DIGEST_INIT;
     if (hw) {
@@ -95,39 +95,43 @@ static enum status put_document(
         config_write_json(out, &model_shape_table, shape, NULL);
     fclose(out);
     enum status status = insert_unique(put->store, &put->document,
-        "INSERT INTO document (json) VALUES (?) ON CONFLICT DO UPDATE SET json = json RETURNING id", text, id, put_what,
-        diag);
+        "INSERT INTO document (json) VALUES (?) ON CONFLICT DO UPDATE SET json = json RETURNING id",
+        text, id, put_what, diag);
     if (status == STATUS_OK)
         vec_push(&put->documents, (struct put_document){digest, *id});
     free(text);
     return status;
 }
 
-static enum status put_memory(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+static enum status put_memory(
+    struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     bool ok = exec->status == EXEC_OK;
     enum status status = STATUS_OK;
     for (int i = 0; i < HBM_CATEGORY_COUNT && status == STATUS_OK; i++) {
-        struct record_cell cells[] = {cell_int("point_id", point_id), cell_text("category", hbm_category_names[i]),
+        struct record_cell cells[] = {cell_int("point_id", point_id),
+            cell_text("category", hbm_category_names[i]),
             cell_real("peak_bytes", ok, exec->memory.peak_category_bytes[i]),
             cell_real("required_bytes", !ok, exec->memory.required_category_bytes[i])};
-        status = insert_row(put->store, &put->memory, cells, sizeof cells / sizeof *cells, put_what, diag);
+        status = insert_row(
+            put->store, &put->memory, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
 }
 
 /* Where there are several programs. */
-static enum status put_programs(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+static enum status put_programs(
+    struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int p = 0; p < exec->n_programs && exec->n_programs > 1 && status == STATUS_OK; p++) {
-        struct record_cell cells[3 + RECORD_MAX_CELLS] = {
-            cell_int("point_id", point_id), cell_int("program", p), cell_int("fullest", p == exec->fullest)};
+        struct record_cell cells[3 + RECORD_MAX_CELLS] = {cell_int("point_id", point_id),
+            cell_int("program", p), cell_int("fullest", p == exec->fullest)};
         int n = 3;
         for (int i = 0; i < n_record_columns; i++)
             if (record_columns[i].program)
-                cells[n++] =
-                    cell_real(record_columns[i].name, true, *record_of_program(&exec->programs[p], &record_columns[i]));
+                cells[n++] = cell_real(record_columns[i].name, true,
+                    *record_of_program(&exec->programs[p], &record_columns[i]));
         status = insert_row(put->store, &put->program, cells, n, put_what, diag);
     }
     return status;
@@ -149,16 +153,19 @@ static enum status store_put_timeline(
     enum status status = STATUS_OK;
     for (int s = 0; s < exec->n_timeline && status == STATUS_OK; s++) {
         const struct exec_memory_sample *sample = &exec->timeline[s];
-        struct record_cell cells[4 + HBM_CATEGORY_COUNT] = {cell_int("point_id", point_id), cell_int("sample", s),
-            cell_real("time_s", true, sample->time_s), cell_real("reserved_bytes", true, sample->reserved_bytes)};
+        struct record_cell cells[4 + HBM_CATEGORY_COUNT] = {cell_int("point_id", point_id),
+            cell_int("sample", s), cell_real("time_s", true, sample->time_s),
+            cell_real("reserved_bytes", true, sample->reserved_bytes)};
         for (int i = 0; i < HBM_CATEGORY_COUNT; i++)
             cells[4 + i] = cell_real(columns[i], true, sample->category_bytes[i]);
-        status = insert_row(put->store, &put->timeline, cells, sizeof cells / sizeof *cells, put_what, diag);
+        status = insert_row(
+            put->store, &put->timeline, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
 }
 
-enum status put_band(struct put *put, int64_t point_id, const struct scenario_result *result, struct diag *diag)
+enum status put_band(
+    struct put *put, int64_t point_id, const struct scenario_result *result, struct diag *diag)
 {
     struct record record;
     struct record_cell cells[1 + RECORD_MAX_CELLS] = {cell_int("point_id", point_id)};
@@ -173,30 +180,35 @@ static struct record_cell some_int(const char *name, bool known, int64_t value)
     return known ? cell_int(name, value) : cell_text(name, NULL);
 }
 
-/* Times since the last measured step began; what began before it (prefetched work) has a time below 0. */
-static enum status store_put_spans(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+/* Times since the last measured step began; what began before it (prefetched work) has a time below
+ * 0. */
+static enum status store_put_spans(
+    struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int s = 0; s < exec->n_spans && status == STATUS_OK; s++) {
         const struct exec_span *span = &exec->spans[s];
         bool of_cell = span->cell.pass != NULL;
-        struct record_cell cells[] = {cell_int("point_id", point_id), cell_int("span", s), cell_int("rank", span->rank),
-            cell_text("stream", span->queue), cell_text("phase", plan_phase_names[span->phase]),
-            cell_text("name", span->name), cell_int("is_collective", span->is_collective),
+        struct record_cell cells[] = {cell_int("point_id", point_id), cell_int("span", s),
+            cell_int("rank", span->rank), cell_text("stream", span->queue),
+            cell_text("phase", plan_phase_names[span->phase]), cell_text("name", span->name),
+            cell_int("is_collective", span->is_collective),
             cell_real("start_s", true, s_from_ps(span->start - exec->last_step_start)),
             cell_real("moving_s", true, s_from_ps(span->moving - exec->last_step_start)),
             cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
-            cell_real("alone_s", !span->is_collective, s_from_ps(span->alone)), cell_text("host", NULL),
-            some_int("program", exec_has_stages(exec), span->program),
-            some_int("micro_batch", of_cell, span->cell.micro_batch), some_int("chunk", of_cell, span->cell.chunk),
-            cell_text("pass", span->cell.pass)};
-        status = insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
+            cell_real("alone_s", !span->is_collective, s_from_ps(span->alone)),
+            cell_text("host", NULL), some_int("program", exec_has_stages(exec), span->program),
+            some_int("micro_batch", of_cell, span->cell.micro_batch),
+            some_int("chunk", of_cell, span->cell.chunk), cell_text("pass", span->cell.pass)};
+        status =
+            insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
 }
 
 /* The host thread, after the spans of streams. */
-static enum status put_host_spans(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+static enum status put_host_spans(
+    struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     static const char *const kinds[] = {[HOST_ISSUE] = "issues",
         [HOST_WORK] = "works",
@@ -209,14 +221,17 @@ static enum status put_host_spans(struct put *put, int64_t point_id, const struc
         double start_s = s_from_ps(span->start - exec->last_step_start);
         if (span->kind == HOST_STEP || span->end == span->start)
             continue;
-        struct record_cell cells[] = {cell_int("point_id", point_id), cell_int("span", exec->n_spans + s),
-            cell_int("rank", span->rank), cell_text("stream", "host"),
-            cell_text("phase", plan_phase_names[span->phase]), cell_text("name", span->name),
-            cell_int("is_collective", 0), cell_real("start_s", true, start_s), cell_real("moving_s", true, start_s),
-            cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)), cell_real("alone_s", false, 0),
-            cell_text("host", kinds[span->kind]), some_int("program", false, 0), some_int("micro_batch", false, 0),
+        struct record_cell cells[] = {cell_int("point_id", point_id),
+            cell_int("span", exec->n_spans + s), cell_int("rank", span->rank),
+            cell_text("stream", "host"), cell_text("phase", plan_phase_names[span->phase]),
+            cell_text("name", span->name), cell_int("is_collective", 0),
+            cell_real("start_s", true, start_s), cell_real("moving_s", true, start_s),
+            cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
+            cell_real("alone_s", false, 0), cell_text("host", kinds[span->kind]),
+            some_int("program", false, 0), some_int("micro_batch", false, 0),
             some_int("chunk", false, 0), cell_text("pass", NULL)};
-        status = insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
+        status =
+            insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
 }
@@ -224,21 +239,25 @@ static enum status put_host_spans(struct put *put, int64_t point_id, const struc
 /* The timeline of a point whose result was taken from the database. */
 static enum status copy_timeline(struct put *put, int64_t from, int64_t to, struct diag *diag)
 {
-    static const char sql[] =
-        "INSERT INTO timeline SELECT ?, sample, time_s, reserved_bytes, parameters_bytes, gradients_bytes, "
-        "optimizer_bytes, activations_bytes, gathered_bytes, buffers_bytes, context_bytes, nccl_bytes FROM timeline "
-        "WHERE point_id = ?";
-    bool ok = put->copy || sqlite3_prepare_v2(put->store->db, sql, -1, &put->copy, NULL) == SQLITE_OK;
+    static const char sql[] = "INSERT INTO timeline SELECT ?, sample, time_s, reserved_bytes, "
+                              "parameters_bytes, gradients_bytes, "
+                              "optimizer_bytes, activations_bytes, gathered_bytes, buffers_bytes, "
+                              "context_bytes, nccl_bytes FROM timeline "
+                              "WHERE point_id = ?";
+    bool ok =
+        put->copy || sqlite3_prepare_v2(put->store->db, sql, -1, &put->copy, NULL) == SQLITE_OK;
     ok = ok && sqlite3_bind_int64(put->copy, 1, to) == SQLITE_OK &&
-         sqlite3_bind_int64(put->copy, 2, from) == SQLITE_OK && sqlite3_step(put->copy) == SQLITE_DONE;
+         sqlite3_bind_int64(put->copy, 2, from) == SQLITE_OK &&
+         sqlite3_step(put->copy) == SQLITE_DONE;
     enum status status = ok ? STATUS_OK : database_fail(put->store, put_what, diag);
     sqlite3_reset(put->copy);
     return status;
 }
 
 /* config holds every setting with its origin; identity is what other runs find the result by. */
-static enum status store_put_row(struct put *put, const struct put_place *place, const struct scenario_point *point,
-    const struct scenario_result *result, int64_t hardware_id, int64_t model_id, struct diag *diag)
+static enum status store_put_row(struct put *put, const struct put_place *place,
+    const struct scenario_point *point, const struct scenario_result *result, int64_t hardware_id,
+    int64_t model_id, struct diag *diag)
 {
     char *config = NULL;
     size_t n = 0;
@@ -251,21 +270,26 @@ static enum status store_put_row(struct put *put, const struct put_place *place,
     enum { MORE = 10 };
     bool slow = result->slow.share > 0;
     struct record_cell cells[MORE + RECORD_MAX_CELLS] = {cell_int("run_id", place->run_id),
-        cell_int("position", place->position), cell_text("config", config), cell_int("hardware_id", hardware_id),
-        cell_int("model_id", model_id), cell_text("identity", place->identity),
-        place->simulated_id > 0 ? cell_int("simulated_id", place->simulated_id) : cell_text("simulated_id", NULL),
-        cell_real("slow_share", slow, result->slow.share), cell_real("slow_none_s", slow, result->slow.none_s),
+        cell_int("position", place->position), cell_text("config", config),
+        cell_int("hardware_id", hardware_id), cell_int("model_id", model_id),
+        cell_text("identity", place->identity),
+        place->simulated_id > 0 ? cell_int("simulated_id", place->simulated_id)
+                                : cell_text("simulated_id", NULL),
+        cell_real("slow_share", slow, result->slow.share),
+        cell_real("slow_none_s", slow, result->slow.none_s),
         cell_real("slow_some_s", slow, result->slow.some_s)};
     for (int i = 0; i < record.n; i++)
         cells[MORE + i] = record.cells[i];
-    enum status status = insert_row(put->store, &put->point, cells, MORE + record.n, put_what, diag);
+    enum status status =
+        insert_row(put->store, &put->point, cells, MORE + record.n, put_what, diag);
     free(config);
     return status;
 }
 
 /* The row of the point goes first, as the others refer to its id. */
-enum status put_point(struct put *put, const struct put_place *place, const struct scenario_point *point,
-    const struct scenario_result *result, int64_t *id, struct diag *diag)
+enum status put_point(struct put *put, const struct put_place *place,
+    const struct scenario_point *point, const struct scenario_result *result, int64_t *id,
+    struct diag *diag)
 {
     int64_t hardware_id = 0, model_id = 0;
     enum status status = put_document(put, &point->hw, NULL, &hardware_id, diag);

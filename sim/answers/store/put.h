@@ -25,7 +25,8 @@ struct put_place {
     int64_t run_id;
     int position;
     const char *identity;
-    int64_t simulated_id; /* the point that the result was taken from, whose timeline is copied; 0: none */
+    int64_t simulated_id; /* the point that the result was taken from, whose timeline is copied; 0:
+                             none */
 };
 
 void put_begin(struct put *put, struct store *store);
@@ -33,9 +34,11 @@ void put_end(struct put *put);
 void put_forget(struct put *put); /* after a rollback: documents may be gone */
 
 /* Inside a transaction; *id: of the point. */
-enum status put_point(struct put *put, const struct put_place *place, const struct scenario_point *point,
-    const struct scenario_result *result, int64_t *id, struct diag *diag);
-enum status put_band(struct put *put, int64_t point_id, const struct scenario_result *result, struct diag *diag);
+enum status put_point(struct put *put, const struct put_place *place,
+    const struct scenario_point *point, const struct scenario_result *result, int64_t *id,
+    struct diag *diag);
+enum status put_band(
+    struct put *put, int64_t point_id, const struct scenario_result *result, struct diag *diag);
 
 extern const char put_what[]; /* "store the run", for messages */
 

@@ -89,14 +89,14 @@ static struct record_cell hexadecimal(char text[17], uint64_t digest)
 }
 
 /* The function get_NAME that makes a column's value. */
-#define GET(of, value)                                                                                                 \
-    static struct record_cell get_##of(const struct record_source *s, struct record *record)                           \
-    {                                                                                                                  \
-        const struct train_options *train = &s->point->options.strategy.train;                                         \
-        const struct scenario_published *published = &s->point->published;                                             \
-        const struct exec_memory *memory = &s->result->exec.memory;                                                    \
-        (void)train, (void)published, (void)memory, (void)record;                                                      \
-        return value;                                                                                                  \
+#define GET(of, value)                                                                             \
+    static struct record_cell get_##of(const struct record_source *s, struct record *record)       \
+    {                                                                                              \
+        const struct train_options *train = &s->point->options.strategy.train;                     \
+        const struct scenario_published *published = &s->point->published;                         \
+        const struct exec_memory *memory = &s->result->exec.memory;                                \
+        (void)train, (void)published, (void)memory, (void)record;                                  \
+        return value;                                                                              \
     }
 #define TEXT(value) cell_text(NULL, value)
 #define INT(value) cell_int(NULL, value)
@@ -107,7 +107,8 @@ GET(strategy, TEXT(strategy_label(&s->point->options.strategy)))
 GET(micro_batch, INT(train->micro_batch))
 GET(gpus, INT(s->point->options.cluster.gpus))
 GET(status, TEXT(exec_status_names[s->result->exec.status]))
-GET(published_tflops, REAL(published->found && published->tflops_per_gpu > 0, published->tflops_per_gpu))
+GET(published_tflops,
+    REAL(published->found && published->tflops_per_gpu > 0, published->tflops_per_gpu))
 GET(shortfall, REAL(oom(s), memory->required_bytes - memory->capacity_bytes))
 GET(oom_category, TEXT(ok(s) ? NULL : hbm_category_names[memory->oom_category]))
 GET(oom_op, TEXT(ok(s) ? NULL : memory->oom_op))
@@ -121,8 +122,10 @@ GET(gpus_per_node, INT(hw_gpus_per_node(&s->point->hw)))
 GET(seed, INT(s->point->options.exec.seed))
 GET(published_id, TEXT(published->found ? published->id : NULL))
 GET(published_source, TEXT(published->found ? published->source : NULL))
-GET(published_allocated, REAL(published->found && published->peak_allocated_bytes > 0, published->peak_allocated_bytes))
-GET(published_reserved, REAL(published->found && published->peak_reserved_bytes > 0, published->peak_reserved_bytes))
+GET(published_allocated,
+    REAL(published->found && published->peak_allocated_bytes > 0, published->peak_allocated_bytes))
+GET(published_reserved,
+    REAL(published->found && published->peak_reserved_bytes > 0, published->peak_reserved_bytes))
 GET(published_oom, published->found ? INT(published->oom) : TEXT(NULL))
 GET(ranks_simulated, INT(s->result->exec.ranks_simulated))
 GET(curve, hexadecimal(record->curve, scenario_curve(&s->point->options)))
@@ -130,73 +133,93 @@ GET(digest, hexadecimal(record->digest, s->result->exec.digest))
 GET(gpu_power, REAL(ok(s), scenario_energy(s->point, s->result).gpu_power_w))
 GET(energy_per_token, REAL(ok(s), scenario_energy(s->point, s->result).per_token_j))
 
-/* A number of the result, which comes back from the database, and when it is known (NULL: always). */
+/* A number of the result, which comes back from the database, and when it is known (NULL: always).
+ */
 #define OF(member, when) .offset = offsetof(struct scenario_result, member), .known = (when)
 #define BREAKDOWN(member, when) OF(exec.breakdown.member, when)
 #define MEMORY(member, when) OF(exec.memory.member, when)
 
 const struct record_column record_columns[] = {
-    {"wall_s", "REAL NOT NULL", "real time of the simulation", OF(wall_s, NULL), .kept_only = true, .outcome = true},
+    {"wall_s", "REAL NOT NULL", "real time of the simulation", OF(wall_s, NULL), .kept_only = true,
+        .outcome = true},
     {"model", "TEXT NOT NULL", NULL, .get = get_model},
     {"strategy", "TEXT NOT NULL", "\"FULL_SHARD\", \"DDP\" ...", .get = get_strategy},
     {"micro_batch", "INTEGER NOT NULL", "sequences a GPU and micro-step", .get = get_micro_batch},
     {"gpus", "INTEGER NOT NULL", NULL, .get = get_gpus},
     {"status", "TEXT NOT NULL CHECK (status IN ('ok', 'oom'))", NULL, .get = get_status},
-    {"tflops_per_gpu", "REAL", "by the formula of the scenario's source", OF(tflops_per_gpu, ok), .outcome = true},
+    {"tflops_per_gpu", "REAL", "by the formula of the scenario's source", OF(tflops_per_gpu, ok),
+        .outcome = true},
     {"hw_tflops_per_gpu", "REAL", "recomputation counted", OF(hw_tflops_per_gpu, ok)},
     {"published_tflops_per_gpu", "REAL", NULL, .get = get_published_tflops},
     {"step_time_s", "REAL", NULL, OF(exec.step_time_s, ok), .outcome = true,
         .shown = {"step", "s", 1, 4, RECORD_SPARE_STEP, .place = 1, .sure = true}},
     {"tokens_per_s_per_gpu", "REAL", NULL, OF(tokens_per_s_per_gpu, ok), .outcome = true,
-        .shown = {"/s", "/GPU", 1, 0, RECORD_SPARE_TOKENS, .place = 2, .counted = true, .sure = true}},
+        .shown = {"/s", "/GPU", 1, 0, RECORD_SPARE_TOKENS, .place = 2, .counted = true,
+            .sure = true}},
     {"exposed_comm_s", "REAL", "of a step: compute stream idle for a collective, without bubble_s",
         BREAKDOWN(exposed_comm_s, ok), .program = true, .outcome = true,
-        .shown = {"exposed comm", "% of step", PERCENT, 1, RECORD_SPARE_EXPOSED, .place = 4, .of_step = true}},
-    {"peak_allocated_bytes", "REAL", "torch.cuda.max_memory_allocated", MEMORY(peak_allocated_bytes, ok),
-        .program = true, .outcome = true, .shown = {"HBM peak", "GiB", PER_GiB, 1, 0, .place = 6}},
-    {"peak_reserved_bytes", "REAL", "torch.cuda.max_memory_reserved", MEMORY(peak_reserved_bytes, ok), .program = true,
-        .outcome = true, .shown = {"reserved", "GiB", PER_GiB, 1, RECORD_SPARE_RESERVED, .place = 7}},
+        .shown = {"exposed comm", "% of step", PERCENT, 1, RECORD_SPARE_EXPOSED, .place = 4,
+            .of_step = true}},
+    {"peak_allocated_bytes", "REAL", "torch.cuda.max_memory_allocated",
+        MEMORY(peak_allocated_bytes, ok), .program = true, .outcome = true,
+        .shown = {"HBM peak", "GiB", PER_GiB, 1, 0, .place = 6}},
+    {"peak_reserved_bytes", "REAL", "torch.cuda.max_memory_reserved",
+        MEMORY(peak_reserved_bytes, ok), .program = true, .outcome = true,
+        .shown = {"reserved", "GiB", PER_GiB, 1, RECORD_SPARE_RESERVED, .place = 7}},
     {"hbm_capacity_bytes", "REAL NOT NULL", NULL, MEMORY(capacity_bytes, NULL)},
     {"required_bytes", "REAL", "OOM: peak on a GPU without limit, CUDA context and NCCL included",
         MEMORY(required_bytes, oom)},
     {"shortfall_bytes", "REAL",
-        "OOM: required_bytes - hbm_capacity_bytes; not above 0: gaps between tensors are the reason",
+        "OOM: required_bytes - hbm_capacity_bytes; not above 0: gaps between tensors are the "
+        "reason",
         .get = get_shortfall},
     {"oom_category", "TEXT", "OOM: of the buffer that did not fit", .get = get_oom_category},
     {"oom_op", "TEXT", "OOM: that buffer", .get = get_oom_op},
     {"oom_request_bytes", "REAL", "OOM: its size", MEMORY(oom_request_bytes, oom)},
-    {"alloc_retries", "REAL", "cudaMalloc failures that freeing cached segments cured", MEMORY(alloc_retries, ok)},
+    {"alloc_retries", "REAL", "cudaMalloc failures that freeing cached segments cured",
+        MEMORY(alloc_retries, ok)},
     {"alloc_retries_a_step", "REAL", "of measured steps: cudaMalloc failed and was tried again",
         MEMORY(alloc_retries_a_step, ok), .outcome = true,
-        .shown = {"retries", "/step", 1, 1, RECORD_SPARE_RETRIES, .place = 8}, .shown_if = with_retries},
-    {"alloc_stall_s", "REAL", "a step: the host stood for cudaMalloc; idle time that it causes is in host_bound_s",
-        MEMORY(alloc_stall_s, ok), .shown = {"alloc stall", "s/step", 1, 2, RECORD_SPARE_RETRIES, .place = 9},
+        .shown = {"retries", "/step", 1, 1, RECORD_SPARE_RETRIES, .place = 8},
+        .shown_if = with_retries},
+    {"alloc_stall_s", "REAL",
+        "a step: the host stood for cudaMalloc; idle time that it causes is in host_bound_s",
+        MEMORY(alloc_stall_s, ok),
+        .shown = {"alloc stall", "s/step", 1, 2, RECORD_SPARE_RETRIES, .place = 9},
         .shown_if = with_retries},
     {"compute_s", "REAL",
-        "of a step: compute_s + exposed_comm_s + bubble_s + host_bound_s + other_idle_s = step_time_s",
+        "of a step: compute_s + exposed_comm_s + bubble_s + host_bound_s + other_idle_s = "
+        "step_time_s",
         BREAKDOWN(compute_s, ok), .program = true, .outcome = true},
-    {"contention_s", "REAL", "part of compute_s: slower beside collectives than alone", BREAKDOWN(contention_s, ok),
-        .program = true},
-    {"optimizer_s", "REAL", "part of compute_s: kernels of the optimizer's step", BREAKDOWN(optimizer_s, ok),
-        .program = true,
-        .shown = {"optimizer", "% of step", PERCENT, 1, RECORD_SPARE_EXPOSED, .place = 12, .of_step = true},
+    {"contention_s", "REAL", "part of compute_s: slower beside collectives than alone",
+        BREAKDOWN(contention_s, ok), .program = true},
+    {"optimizer_s", "REAL", "part of compute_s: kernels of the optimizer's step",
+        BREAKDOWN(optimizer_s, ok), .program = true,
+        .shown = {"optimizer", "% of step", PERCENT, 1, RECORD_SPARE_EXPOSED, .place = 12,
+            .of_step = true},
         .shown_if = with_muon},
     {"host_bound_s", "REAL", NULL, BREAKDOWN(host_bound_s, ok), .program = true},
     {"other_idle_s", "REAL", NULL, BREAKDOWN(other_idle_s, ok), .program = true},
     {"comm_s", "REAL", "collectives moving, hidden or not", BREAKDOWN(comm_s, ok), .program = true},
     {"comm_latency_s", "REAL", "part of comm_s", BREAKDOWN(comm_latency_s, ok), .program = true},
-    {"comm_wait_s", "REAL", "members waiting for the last one to arrive", BREAKDOWN(comm_wait_s, ok), .program = true},
+    {"comm_wait_s", "REAL", "members waiting for the last one to arrive",
+        BREAKDOWN(comm_wait_s, ok), .program = true},
     {"bubble_s", "REAL", "of a step: stages waited for one another. NULL: there is one stage",
         BREAKDOWN(bubble_s, with_stages), .program = true, .outcome = true,
-        .shown = {"bubble", "% of step", PERCENT, 1, RECORD_SPARE_BUBBLE, .place = 5, .of_step = true},
+        .shown = {"bubble", "% of step", PERCENT, 1, RECORD_SPARE_BUBBLE, .place = 5,
+            .of_step = true},
         .shown_if = with_stages},
-    {"stage_wait_s", "REAL", "part of comm_wait_s: for ranks of other stages. NULL: there is one stage",
+    {"stage_wait_s", "REAL",
+        "part of comm_wait_s: for ranks of other stages. NULL: there is one stage",
         BREAKDOWN(stage_wait_s, with_stages), .program = true},
     {"step_time_sd_s", "REAL", NULL, OF(exec.step_time_sd_s, ok)},
-    {"step_time_p05_s", "REAL", "5 % of the measured steps are shorter", OF(exec.step_time_p05_s, ok),
-        .shown = {"steps P5", "s", 1, 3, RECORD_SPARE_STEP, .place = 10}, .shown_if = with_documents},
+    {"step_time_p05_s", "REAL", "5 % of the measured steps are shorter",
+        OF(exec.step_time_p05_s, ok),
+        .shown = {"steps P5", "s", 1, 3, RECORD_SPARE_STEP, .place = 10},
+        .shown_if = with_documents},
     {"step_time_p95_s", "REAL", "5 % are longer", OF(exec.step_time_p95_s, ok),
-        .shown = {"steps P95", "s", 1, 3, RECORD_SPARE_STEP, .place = 11}, .shown_if = with_documents},
+        .shown = {"steps P95", "s", 1, 3, RECORD_SPARE_STEP, .place = 11},
+        .shown_if = with_documents},
     {"model_tflops_per_gpu", "REAL", "3 x forward", OF(model_tflops_per_gpu, ok)},
     {"mfu", "REAL", NULL, OF(mfu, ok), .outcome = true,
         .shown = {"MFU", "%", PERCENT, 1, RECORD_SPARE_MFU, .place = 3, .sure = true}},
@@ -220,21 +243,27 @@ const struct record_column record_columns[] = {
     {"events", "REAL NOT NULL", NULL, OF(exec.events, NULL)},
     {"plan_ops", "REAL NOT NULL", NULL, OF(plan_ops, NULL)},
     {"ranks_simulated", "INTEGER NOT NULL", NULL, .get = get_ranks_simulated},
-    {"curve", "TEXT NOT NULL", "alike for points of a run that differ in nothing but the GPU count", .get = get_curve},
+    {"curve", "TEXT NOT NULL", "alike for points of a run that differ in nothing but the GPU count",
+        .get = get_curve},
     {"digest", "TEXT NOT NULL", "of all events, 16 hexadecimal digits", .get = get_digest},
-    {"gpu_power_w", "REAL", "of a GPU alone, mean over the step (sim/core/scenario/energy.h)", .get = get_gpu_power},
-    {"energy_per_token_j", "REAL", "with host, network and PUE; where images or samples are counted, of one of these",
+    {"gpu_power_w", "REAL", "of a GPU alone, mean over the step (sim/core/scenario/energy.h)",
+        .get = get_gpu_power},
+    {"energy_per_token_j", "REAL",
+        "with host, network and PUE; where images or samples are counted, of one of these",
         .get = get_energy_per_token},
     {"tflops_per_gpu_low", "REAL",
-        "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are (sim/core/scenario/sure.h); NULL: "
+        "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are "
+        "(sim/core/scenario/sure.h); NULL: "
         "not "
         "known",
         OF(sure.tflops_low, record_with_interval)},
     {"tflops_per_gpu_high", "REAL", NULL, OF(sure.tflops_high, record_with_interval)},
-    {"tokens_per_s_per_gpu_low", "REAL", "the same interval", OF(sure.tokens_low, record_with_interval)},
+    {"tokens_per_s_per_gpu_low", "REAL", "the same interval",
+        OF(sure.tokens_low, record_with_interval)},
     {"tokens_per_s_per_gpu_high", "REAL", NULL, OF(sure.tokens_high, record_with_interval)},
     {"fits_share", "REAL",
-        "of such cases, those in which a job with this peak stays within the GPU's memory (sim/core/scenario/sure.h); "
+        "of such cases, those in which a job with this peak stays within the GPU's memory "
+        "(sim/core/scenario/sure.h); "
         "0.05 to 0.95. NULL: not known",
         OF(sure.fits, with_verdict)},
 };
@@ -254,24 +283,28 @@ void record_set(struct scenario_result *result, const struct record_column *colu
 static void store_record_fill(struct record *out, const struct record_source *source, bool kept)
 {
     out->n = 0;
-    for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++) {
+    for (const struct record_column *c = record_columns; c < record_columns + n_record_columns;
+         c++) {
         bool known = !c->known || c->known(source);
         if (c->kept_only && !kept)
             continue;
         BUG_IF(out->n == RECORD_MAX_CELLS, "no room for %s", c->name);
-        struct record_cell cell =
-            c->get ? c->get(source, out) : cell_real(c->name, known, record_number(source->result, c));
+        struct record_cell cell = c->get
+                                      ? c->get(source, out)
+                                      : cell_real(c->name, known, record_number(source->result, c));
         cell.name = c->name;
         out->cells[out->n++] = cell;
     }
 }
 
-void record_fill(struct record *out, const struct scenario_point *point, const struct scenario_result *result)
+void record_fill(
+    struct record *out, const struct scenario_point *point, const struct scenario_result *result)
 {
     store_record_fill(out, &(struct record_source){point, result}, false);
 }
 
-void record_fill_kept(struct record *out, const struct scenario_point *point, const struct scenario_result *result)
+void record_fill_kept(
+    struct record *out, const struct scenario_point *point, const struct scenario_result *result)
 {
     store_record_fill(out, &(struct record_source){point, result}, true);
 }
@@ -290,8 +323,10 @@ double *record_of_program(struct exec_program *program, const struct record_colu
 {
     size_t breakdown = offsetof(struct scenario_result, exec.breakdown),
            memory = offsetof(struct scenario_result, exec.memory);
-    bool of_time = column->offset >= breakdown && column->offset < breakdown + sizeof program->breakdown;
-    unsigned char *base = of_time ? (unsigned char *)&program->breakdown : (unsigned char *)&program->memory;
+    bool of_time =
+        column->offset >= breakdown && column->offset < breakdown + sizeof program->breakdown;
+    unsigned char *base =
+        of_time ? (unsigned char *)&program->breakdown : (unsigned char *)&program->memory;
     return (double *)(void *)(base + column->offset - (of_time ? breakdown : memory));
 }
 
@@ -300,8 +335,9 @@ void record_declare(FILE *out, enum record_table table)
 {
     for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++)
         if (table == RECORD_POINT || (table == RECORD_PROGRAM ? c->program : c->outcome))
-            fprintf(out, "  %s %s,%s%s\n", c->name, table == RECORD_POINT ? c->sql : "REAL NOT NULL",
-                c->about ? " -- " : "", c->about ? c->about : "");
+            fprintf(out, "  %s %s,%s%s\n", c->name,
+                table == RECORD_POINT ? c->sql : "REAL NOT NULL", c->about ? " -- " : "",
+                c->about ? c->about : "");
 }
 
 /* ---- bands and deviations ---- */
@@ -330,19 +366,23 @@ void record_fill_band(struct record *out, const struct scenario_result *result)
     }
 }
 
-static void add_deviation(struct record *record, const char *name, bool ok, double simulated, double published)
+static void add_deviation(
+    struct record *record, const char *name, bool ok, double simulated, double published)
 {
     bool known = ok && published > 0;
     add_real(record, name, known, known ? simulated / published - 1 : 0);
 }
 
-void record_fill_deviation(struct record *out, const struct scenario_point *point, const struct scenario_result *result)
+void record_fill_deviation(
+    struct record *out, const struct scenario_point *point, const struct scenario_result *result)
 {
     const struct exec_memory *memory = &result->exec.memory;
     const struct scenario_published *published = &point->published;
     bool ok = result->exec.status == EXEC_OK && published->found;
     out->n = 0;
     add_deviation(out, "tflops_deviation", ok, result->tflops_per_gpu, published->tflops_per_gpu);
-    add_deviation(out, "peak_allocated_deviation", ok, memory->peak_allocated_bytes, published->peak_allocated_bytes);
-    add_deviation(out, "peak_reserved_deviation", ok, memory->peak_reserved_bytes, published->peak_reserved_bytes);
+    add_deviation(out, "peak_allocated_deviation", ok, memory->peak_allocated_bytes,
+        published->peak_allocated_bytes);
+    add_deviation(out, "peak_reserved_deviation", ok, memory->peak_reserved_bytes,
+        published->peak_reserved_bytes);
 }

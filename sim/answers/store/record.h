@@ -1,5 +1,6 @@
-/* A point with its result as a row of named values. record_columns is the one list of them: the columns of the tables
- * point and outcome, of the CSV and of the JSON, in this order, and what people see of them. */
+/* A point with its result as a row of named values. record_columns is the one list of them: the
+ * columns of the tables point and outcome, of the CSV and of the JSON, in this order, and what
+ * people see of them. */
 #ifndef FLOPCAST_STORE_RECORD_H
 #define FLOPCAST_STORE_RECORD_H
 
@@ -21,7 +22,8 @@ struct record_cell cell_int(const char *name, int64_t value);
 struct record_cell cell_real(const char *name, bool known, double value); /* NULL when not known */
 struct record_cell cell_text(const char *name, const char *text);         /* NULL gives NULL */
 
-/* A number with 15 digits, or the text as it is. False: nothing, as it is not known or no finite number. */
+/* A number with 15 digits, or the text as it is. False: nothing, as it is not known or no finite
+ * number. */
 bool record_write(FILE *out, const struct record_cell *cell);
 
 enum { RECORD_MAX_CELLS = 80 };
@@ -33,7 +35,8 @@ struct record {
     char curve[17], digest[17], band[9][32];
 };
 
-/* What a table without room leaves out, the highest first; 0 stays. What is the same in all points says little. */
+/* What a table without room leaves out, the highest first; 0 stays. What is the same in all points
+ * says little. */
 enum record_spare {
     RECORD_STAYS,
     RECORD_SPARE_MFU,
@@ -62,8 +65,10 @@ struct record_column {
     const char *name;  /* with the unit, base SI: "step_time_s" */
     const char *sql;   /* its type in the database */
     const char *about; /* what it means, for the schema; NULL: the name says it */
-    size_t offset;     /* of its double in struct scenario_result, into which the database's comes back */
-    struct record_cell (*get)(const struct record_source *source, struct record *record); /* or makes it; NULL */
+    size_t
+        offset; /* of its double in struct scenario_result, into which the database's comes back */
+    struct record_cell (*get)(
+        const struct record_source *source, struct record *record); /* or makes it; NULL */
     bool (*known)(const struct record_source *source); /* else NULL; of a double. NULL: always */
     bool kept_only;                                    /* in the database, not in CSV and JSON */
     bool program; /* also in table program: a member of exec_breakdown or exec_memory */
@@ -87,9 +92,11 @@ extern const int n_record_columns;
 double record_number(const struct scenario_result *result, const struct record_column *column);
 void record_set(struct scenario_result *result, const struct record_column *column, double value);
 
-void record_fill(struct record *out, const struct scenario_point *point, const struct scenario_result *result);
+void record_fill(
+    struct record *out, const struct scenario_point *point, const struct scenario_result *result);
 /* For the database: all columns; those of table outcome. */
-void record_fill_kept(struct record *out, const struct scenario_point *point, const struct scenario_result *result);
+void record_fill_kept(
+    struct record *out, const struct scenario_point *point, const struct scenario_result *result);
 void record_fill_outcome(struct record *out, const struct scenario_result *result);
 /* The columns of a table as lines of its CREATE TABLE. */
 enum record_table { RECORD_POINT, RECORD_PROGRAM, RECORD_OUTCOME };
@@ -97,13 +104,13 @@ void record_declare(FILE *out, enum record_table table);
 /* Of one that is in table program: where it is. */
 double *record_of_program(struct exec_program *program, const struct record_column *column);
 
-/* How sure it is, where it was sampled (scenario/sample.h): the number of samples that ran, then of each sampled
- * quantity 5, 50 and 95 % ("tflops_per_gpu_p05" ...), NULL where none ran. */
+/* How sure it is, where it was sampled (scenario/sample.h): the number of samples that ran, then of
+ * each sampled quantity 5, 50 and 95 % ("tflops_per_gpu_p05" ...), NULL where none ran. */
 void record_fill_band(struct record *out, const struct scenario_result *result);
 
-/* How far the simulated numbers are from published ones, simulated / published - 1, as fractions: tflops_deviation,
- * peak_allocated_deviation, peak_reserved_deviation; NULL where either is not known. In the database the views
- * v_scaling and v_memory have them. */
+/* How far the simulated numbers are from published ones, simulated / published - 1, as fractions:
+ * tflops_deviation, peak_allocated_deviation, peak_reserved_deviation; NULL where either is not
+ * known. In the database the views v_scaling and v_memory have them. */
 void record_fill_deviation(
     struct record *out, const struct scenario_point *point, const struct scenario_result *result);
 

@@ -42,9 +42,10 @@ struct store_run {
     sqlite3_stmt *newest, *own, *alike, *samples;
 };
 
-/* The next row of a statement, which is prepared where it is not yet. SQLITE_ROW, SQLITE_DONE or an error. */
-static int first_row(
-    struct store_run *run, sqlite3_stmt **statement, const char *sql, const char *text, int64_t a, int64_t b)
+/* The next row of a statement, which is prepared where it is not yet. SQLITE_ROW, SQLITE_DONE or an
+ * error. */
+static int first_row(struct store_run *run, sqlite3_stmt **statement, const char *sql,
+    const char *text, int64_t a, int64_t b)
 {
     int code = SQLITE_OK, next = 1;
     if (!*statement)
@@ -60,10 +61,12 @@ static int first_row(
     return code == SQLITE_OK ? sqlite3_step(*statement) : code;
 }
 
-static enum status read_end(struct store_run *run, sqlite3_stmt *statement, int code, struct diag *diag)
+static enum status read_end(
+    struct store_run *run, sqlite3_stmt *statement, int code, struct diag *diag)
 {
-    enum status status =
-        code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : database_fail(run->store, fetch_what, diag);
+    enum status status = code == SQLITE_ROW || code == SQLITE_DONE
+                             ? STATUS_OK
+                             : database_fail(run->store, fetch_what, diag);
     sqlite3_reset(statement); /* a statement that is not ended keeps a lock */
     return status;
 }
@@ -76,8 +79,9 @@ static const char *scenario_of(const struct store_run *run)
 /* The newest run of the scenario, if it is of this sweep, is the run. */
 static enum status find_run(struct store_run *run, struct diag *diag)
 {
-    int code = first_row(run, &run->newest, "SELECT id, sweep FROM run WHERE scenario = ? ORDER BY id DESC LIMIT 1",
-        scenario_of(run), 0, 0);
+    int code = first_row(run, &run->newest,
+        "SELECT id, sweep FROM run WHERE scenario = ? ORDER BY id DESC LIMIT 1", scenario_of(run),
+        0, 0);
     if (code == SQLITE_ROW) {
         const char *sweep = (const char *)sqlite3_column_text(run->newest, 1);
         if (strcmp(sweep, run->sweep) == 0)
@@ -91,8 +95,10 @@ static enum status add_run(struct store_run *run, struct diag *diag)
     const struct scenario_set *set = run->options.set;
     struct record_cell cells[] = {cell_text("scenario", scenario_of(run)),
         cell_text("description", set->points[0].options.description), cell_text("file", set->file),
-        cell_text("version", FLOPCAST_VERSION), cell_int("points", set->n_points), cell_text("sweep", run->sweep)};
-    enum status status = insert_row(run->store, &run->put.run, cells, sizeof cells / sizeof *cells, put_what, diag);
+        cell_text("version", FLOPCAST_VERSION), cell_int("points", set->n_points),
+        cell_text("sweep", run->sweep)};
+    enum status status =
+        insert_row(run->store, &run->put.run, cells, sizeof cells / sizeof *cells, put_what, diag);
     if (status == STATUS_OK)
         run->id = sqlite3_last_insert_rowid(run->store->db);
     return status;
@@ -112,7 +118,8 @@ static enum status note_shard(struct store_run *run, bool finished, struct diag 
     return database_exec(run->store, sql, put_what, diag);
 }
 
-/* Begin a transaction of a run that is there in its end. Another program may have added it since we looked. */
+/* Begin a transaction of a run that is there in its end. Another program may have added it since we
+ * looked. */
 static enum status run_own_begin(struct store_run *run, struct diag *diag)
 {
     if (!run->written)
@@ -130,7 +137,8 @@ static enum status run_own_begin(struct store_run *run, struct diag *diag)
 }
 
 /* had: the run before the transaction. */
-static enum status run_own_end(struct store_run *run, int64_t had, enum status status, struct diag *diag)
+static enum status run_own_end(
+    struct store_run *run, int64_t had, enum status status, struct diag *diag)
 {
     status = database_end(run->store, status, put_what, diag);
     if (status != STATUS_OK) {
@@ -144,18 +152,20 @@ static enum status run_own_end(struct store_run *run, int64_t had, enum status s
 /* The row of the point in the run, or 0. */
 static enum status find_own(struct store_run *run, int i, int64_t *id, struct diag *diag)
 {
-    int code =
-        first_row(run, &run->own, "SELECT id FROM point WHERE run_id = ? AND position = ?", NULL, run->id, (int64_t)i);
+    int code = first_row(run, &run->own, "SELECT id FROM point WHERE run_id = ? AND position = ?",
+        NULL, run->id, (int64_t)i);
     *id = code == SQLITE_ROW ? sqlite3_column_int64(run->own, 0) : 0;
     return read_end(run, run->own, code, diag);
 }
 
 /* A row of the same identity, of whatever run, or 0. A row that was simulated comes before one
  * that was taken itself, since only the former has a time line to copy. */
-static enum status store_run_find_alike(struct store_run *run, int i, int64_t *id, struct diag *diag)
+static enum status store_run_find_alike(
+    struct store_run *run, int i, int64_t *id, struct diag *diag)
 {
     int code = first_row(run, &run->alike,
-        "SELECT id FROM point WHERE identity = ? ORDER BY simulated_id IS NOT NULL, id DESC LIMIT 1",
+        "SELECT id FROM point WHERE identity = ? ORDER BY simulated_id IS NOT NULL, id DESC LIMIT "
+        "1",
         run->points[i].identity.text, 0, 0);
     *id = code == SQLITE_ROW ? sqlite3_column_int64(run->alike, 0) : 0;
     return read_end(run, run->alike, code, diag);
@@ -173,16 +183,16 @@ static void identify(struct store_run *run)
         if (options->samples > 0)
             scenario_identify_samples(&own->draws, point, options->uncertainty);
         for (int c = 0; c < IDENTITY_BYTES; c++)
-            sweep = digest_word(
-                digest_word(sweep, (unsigned char)own->identity.text[c]), (unsigned char)own->draws.text[c]);
+            sweep = digest_word(digest_word(sweep, (unsigned char)own->identity.text[c]),
+                (unsigned char)own->draws.text[c]);
         sweep = scenario_digest_label(sweep, point);
     }
     snprintf(run->sweep, sizeof run->sweep, "%016" PRIx64, sweep);
 }
 
 /* Where a point stands in the database, and its result. */
-static enum status store_run_take(
-    struct store_run *run, int i, struct scenario_result *result, struct arena *arena, bool *known, struct diag *diag)
+static enum status store_run_take(struct store_run *run, int i, struct scenario_result *result,
+    struct arena *arena, bool *known, struct diag *diag)
 {
     struct run_point *point = &run->points[i];
     enum status status = run->id > 0 ? find_own(run, i, &point->id, diag) : STATUS_OK;
@@ -190,15 +200,18 @@ static enum status store_run_take(
         status = store_run_find_alike(run, i, &point->from, diag);
     int64_t id = point->id > 0 ? point->id : point->from;
     *known = id > 0;
-    return status == STATUS_OK && id > 0 ? fetch_result(&run->fetch, id, result, arena, diag) : status;
+    return status == STATUS_OK && id > 0 ? fetch_result(&run->fetch, id, result, arena, diag)
+                                         : status;
 }
 
 static enum status store_run_add_point(
     struct store_run *run, int i, const struct scenario_result *result, struct diag *diag)
 {
     struct run_point *point = &run->points[i];
-    const struct put_place place = {
-        .run_id = run->id, .position = i, .identity = point->identity.text, .simulated_id = point->from};
+    const struct put_place place = {.run_id = run->id,
+        .position = i,
+        .identity = point->identity.text,
+        .simulated_id = point->from};
     int64_t id = 0;
     enum status status = find_own(run, i, &id, diag); /* another program may be at the same sweep */
     if (status == STATUS_OK && id == 0)
@@ -209,7 +222,8 @@ static enum status store_run_add_point(
 }
 
 /* Points whose results another run has, as points of this one. */
-static enum status add_taken(struct store_run *run, const struct scenario_result *results, struct diag *diag)
+static enum status add_taken(
+    struct store_run *run, const struct scenario_result *results, struct diag *diag)
 {
     int n = run->options.set->n_points, first = 0;
     while (first < n && !(run->points[first].id == 0 && run->points[first].from > 0))
@@ -226,13 +240,15 @@ static enum status add_taken(struct store_run *run, const struct scenario_result
 
 /* Reading comes first for all points; only then, if some were found in other runs, is there a
  * transaction. */
-enum status store_run_begin(struct store_run **out, struct store *store, const struct store_run_options *options,
-    struct scenario_result *results, struct arena *arenas, bool *known, struct diag *diag)
+enum status store_run_begin(struct store_run **out, struct store *store,
+    const struct store_run_options *options, struct scenario_result *results, struct arena *arenas,
+    bool *known, struct diag *diag)
 {
     int n = options->set->n_points;
     BUG_IF(n == 0, "a run without points");
     struct store_run *run = xcalloc(1, sizeof *run);
-    *run = (struct store_run){.store = store, .options = *options, .points = xcalloc((size_t)n, sizeof *run->points)};
+    *run = (struct store_run){
+        .store = store, .options = *options, .points = xcalloc((size_t)n, sizeof *run->points)};
     *out = NULL;
     put_begin(&run->put, store);
     fetch_begin(&run->fetch, store);
@@ -249,7 +265,8 @@ enum status store_run_begin(struct store_run **out, struct store *store, const s
     return status;
 }
 
-enum status store_run_point(struct store_run *run, int point, const struct scenario_result *result, struct diag *diag)
+enum status store_run_point(
+    struct store_run *run, int point, const struct scenario_result *result, struct diag *diag)
 {
     int64_t had = run->id;
     enum status status = run_own_begin(run, diag);
@@ -261,7 +278,8 @@ enum status store_run_point(struct store_run *run, int point, const struct scena
 /* ---- samples ---- */
 
 /* The band of a point all of whose samples are stored, unless it is there. */
-static enum status add_band(struct store_run *run, int i, const struct scenario_result *result, struct diag *diag)
+static enum status add_band(
+    struct store_run *run, int i, const struct scenario_result *result, struct diag *diag)
 {
     int64_t id = run->points[i].id;
     sqlite3_stmt *statement = NULL;
@@ -280,7 +298,8 @@ static enum status take_samples(
 {
     struct run_point *point = &run->points[i];
     int code = first_row(run, &run->samples,
-        "SELECT sample, status, tflops_per_gpu, step_time_s, tokens_per_s_per_gpu, draw FROM sample "
+        "SELECT sample, status, tflops_per_gpu, step_time_s, tokens_per_s_per_gpu, draw FROM "
+        "sample "
         "WHERE identity = ? AND sample < ?",
         point->identity.text, run->options.samples, 0);
     for (; code == SQLITE_ROW; code = sqlite3_step(run->samples)) {
@@ -288,7 +307,8 @@ static enum status take_samples(
             continue;
         int k = sqlite3_column_int(run->samples, 0);
         struct scenario_sample *sample = &result->samples[k];
-        sample->ok = strcmp((const char *)sqlite3_column_text(run->samples, 1), exec_status_names[EXEC_OK]) == 0;
+        sample->ok = strcmp((const char *)sqlite3_column_text(run->samples, 1),
+                         exec_status_names[EXEC_OK]) == 0;
         for (int q = 0; q < SAMPLED_COUNT; q++)
             sample->value[q] = sqlite3_column_double(run->samples, 2 + q);
         point->left -= !known[k];
@@ -297,8 +317,8 @@ static enum status take_samples(
     return read_end(run, run->samples, code, diag);
 }
 
-enum status store_run_samples(
-    struct store_run *run, struct scenario_result *results, struct arena *arenas, bool *known, struct diag *diag)
+enum status store_run_samples(struct store_run *run, struct scenario_result *results,
+    struct arena *arenas, bool *known, struct diag *diag)
 {
     const struct store_run_options *options = &run->options;
     int n = options->set->n_points;
@@ -307,7 +327,8 @@ enum status store_run_samples(
     for (int i = 0; i < n; i++)
         run->points[i].left = options->samples;
     for (int i = 0; i < n && status == STATUS_OK && !options->again; i++)
-        status = take_samples(run, i, &results[i], &known[(size_t)i * (size_t)options->samples], diag);
+        status =
+            take_samples(run, i, &results[i], &known[(size_t)i * (size_t)options->samples], diag);
     for (int i = 0; i < n && status == STATUS_OK; i++) {
         if (run->points[i].left > 0 || run->points[i].id == 0) /* without a row: another shard's */
             continue;
@@ -320,8 +341,8 @@ enum status store_run_samples(
 }
 
 /* The last sample that is missing brings the band, in the same transaction. */
-enum status store_run_sample(
-    struct store_run *run, int point, int sample, const struct scenario_result *result, struct diag *diag)
+enum status store_run_sample(struct store_run *run, int point, int sample,
+    const struct scenario_result *result, struct diag *diag)
 {
     struct run_point *own = &run->points[point];
     const struct scenario_sample *drawn = &result->samples[sample];
@@ -342,19 +363,23 @@ enum status store_run_sample(
 
 /* ---- what was measured ---- */
 
-static enum status add_given(struct store_run *run, int64_t id, const struct store_given *given, struct diag *diag)
+static enum status add_given(
+    struct store_run *run, int64_t id, const struct store_given *given, struct diag *diag)
 {
     const struct record_cell cells[] = {cell_int("point_id", id),
-        cell_real("measured", given->measured > 0, given->measured), cell_real("middle", true, given->range.middle),
-        cell_real("low", true, given->range.low), cell_real("high", true, given->range.high)};
-    return insert_row(run->store, &run->put.given, cells, sizeof cells / sizeof *cells, put_what, diag);
+        cell_real("measured", given->measured > 0, given->measured),
+        cell_real("middle", true, given->range.middle), cell_real("low", true, given->range.low),
+        cell_real("high", true, given->range.high)};
+    return insert_row(
+        run->store, &run->put.given, cells, sizeof cells / sizeof *cells, put_what, diag);
 }
 
 static bool has_given(struct store_run *run, struct diag *diag)
 {
     sqlite3_stmt *statement = NULL;
     int code = first_row(run, &statement,
-        "SELECT 1 FROM given JOIN point ON point.id = point_id WHERE run_id = ? LIMIT 1", NULL, run->id, 0);
+        "SELECT 1 FROM given JOIN point ON point.id = point_id WHERE run_id = ? LIMIT 1", NULL,
+        run->id, 0);
     bool has = code == SQLITE_ROW;
     read_end(run, statement, code, diag);
     sqlite3_finalize(statement);
@@ -362,7 +387,8 @@ static bool has_given(struct store_run *run, struct diag *diag)
 }
 
 /* Rows of before go first: the command that measured again stands for the ones before it. */
-enum status store_run_given(struct store_run *run, const struct store_given *given, struct diag *diag)
+enum status store_run_given(
+    struct store_run *run, const struct store_given *given, struct diag *diag)
 {
     char sql[128];
     struct diag own = DIAG_INIT;
@@ -373,7 +399,8 @@ enum status store_run_given(struct store_run *run, const struct store_given *giv
         return status;
     int64_t had = run->id;
     status = run_own_begin(run, diag);
-    snprintf(sql, sizeof sql, "DELETE FROM given WHERE point_id IN (SELECT id FROM point WHERE run_id = %lld)",
+    snprintf(sql, sizeof sql,
+        "DELETE FROM given WHERE point_id IN (SELECT id FROM point WHERE run_id = %lld)",
         (long long)run->id);
     if (status == STATUS_OK)
         status = database_exec(run->store, sql, put_what, diag);

@@ -1,5 +1,6 @@
-/* A rank keeps in mind which rows it was given; the others it has made. To rank 0 it sends its database without those
- * that were given, puts back what it had, and from then on they are given, too. */
+/* A rank keeps in mind which rows it was given; the others it has made. To rank 0 it sends its
+ * database without those that were given, puts back what it had, and from then on they are given,
+ * too. */
 #include "store/share.h"
 
 #include "store/database.h"
@@ -10,17 +11,20 @@
 static const char what[] = "share the database with other ranks";
 
 /* All rows that there are now have been given, or delivered. */
-static const char mark_sql[] = "DROP TABLE IF EXISTS temp.given_point; DROP TABLE IF EXISTS temp.given_sample;"
-                               "DROP TABLE IF EXISTS temp.given_outcome;"
-                               "CREATE TEMP TABLE given_point AS SELECT id FROM main.point;"
-                               "CREATE TEMP TABLE given_sample AS SELECT identity, draw, sample FROM main.sample;"
-                               "CREATE TEMP TABLE given_outcome AS SELECT identity FROM main.outcome";
+static const char mark_sql[] =
+    "DROP TABLE IF EXISTS temp.given_point; DROP TABLE IF EXISTS temp.given_sample;"
+    "DROP TABLE IF EXISTS temp.given_outcome;"
+    "CREATE TEMP TABLE given_point AS SELECT id FROM main.point;"
+    "CREATE TEMP TABLE given_sample AS SELECT identity, draw, sample FROM main.sample;"
+    "CREATE TEMP TABLE given_outcome AS SELECT identity FROM main.outcome";
 /* What belongs to a point goes with it. */
-static const char forget_sql[] = "DELETE FROM main.point WHERE id IN given_point;"
-                                 "DELETE FROM main.sample WHERE (identity, draw, sample) IN given_sample;"
-                                 "DELETE FROM main.outcome WHERE identity IN given_outcome; VACUUM main";
+static const char forget_sql[] =
+    "DELETE FROM main.point WHERE id IN given_point;"
+    "DELETE FROM main.sample WHERE (identity, draw, sample) IN given_sample;"
+    "DELETE FROM main.outcome WHERE identity IN given_outcome; VACUUM main";
 
-enum status store_open_of_rank(struct store **out, const char *path, const struct ranks *ranks, struct diag *diag)
+enum status store_open_of_rank(
+    struct store **out, const char *path, const struct ranks *ranks, struct diag *diag)
 {
     return store_open(out, path && ranks_is_first(ranks) ? path : ":memory:", STORE_WRITE, diag);
 }

@@ -43,7 +43,8 @@ static void quantile_end(sqlite3_context *context)
     if (quantile && quantile->values.n > 0) {
         size_t n = (size_t)quantile->values.n;
         gsl_sort(quantile->values.at, 1, n);
-        sqlite3_result_double(context, gsl_stats_quantile_from_sorted_data(quantile->values.at, 1, n, quantile->p));
+        sqlite3_result_double(
+            context, gsl_stats_quantile_from_sorted_data(quantile->values.at, 1, n, quantile->p));
     }
     if (quantile)
         vec_free(&quantile->values);
@@ -69,7 +70,8 @@ void database_functions(struct store *store)
 {
     static char with_sign[] = "";
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
-    sqlite3_create_function(store->db, "quantile", 2, flags, NULL, NULL, quantile_step, quantile_end);
+    sqlite3_create_function(
+        store->db, "quantile", 2, flags, NULL, NULL, quantile_step, quantile_end);
     sqlite3_create_function(store->db, "fixed", 2, flags, NULL, fixed, NULL, NULL);
     sqlite3_create_function(store->db, "signed", 2, flags, with_sign, fixed, NULL, NULL);
 }
@@ -91,13 +93,13 @@ enum status store_open_memory(struct store **out, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status store_put_rows(
-    struct store *store, const char *table, const struct record_cell *cells, int n_cells, int n_rows, struct diag *diag)
+enum status store_put_rows(struct store *store, const char *table, const struct record_cell *cells,
+    int n_cells, int n_rows, struct diag *diag)
 {
     sqlite3_str *create = sqlite3_str_new(store->db);
     for (int c = 0; c < n_cells; c++)
-        sqlite3_str_appendf(
-            create, c ? ", \"%w\"" : "BEGIN; CREATE TABLE \"%w\" (\"%w\"", c ? cells[c].name : table, cells[c].name);
+        sqlite3_str_appendf(create, c ? ", \"%w\"" : "BEGIN; CREATE TABLE \"%w\" (\"%w\"",
+            c ? cells[c].name : table, cells[c].name);
     sqlite3_str_appendall(create, ")");
     char *sql = sqlite3_str_finish(create);
     struct insert rows = {.table = table};
@@ -124,11 +126,13 @@ bool database_fill(sqlite3 *db, const char *table, const char *type, const struc
     sqlite3_str_appendall(insert, ")");
     char *create_sql = sqlite3_str_finish(create), *insert_sql = sqlite3_str_finish(insert);
     sqlite3_stmt *statement = NULL;
-    bool ok = create_sql && insert_sql && sqlite3_exec(db, create_sql, NULL, NULL, NULL) == SQLITE_OK &&
+    bool ok = create_sql && insert_sql &&
+              sqlite3_exec(db, create_sql, NULL, NULL, NULL) == SQLITE_OK &&
               sqlite3_prepare_v2(db, insert_sql, -1, &statement, NULL) == SQLITE_OK;
     for (int r = 0; r < csv_rows(csv) && ok; r++) {
         for (int c = 0; c < csv_columns(csv); c++)
-            ok = ok && sqlite3_bind_text(statement, c + 1, csv_cell(csv, r, c), -1, SQLITE_STATIC) == SQLITE_OK;
+            ok = ok && sqlite3_bind_text(
+                           statement, c + 1, csv_cell(csv, r, c), -1, SQLITE_STATIC) == SQLITE_OK;
         ok = ok && sqlite3_step(statement) == SQLITE_DONE && sqlite3_reset(statement) == SQLITE_OK;
     }
     sqlite3_finalize(statement);
@@ -137,7 +141,9 @@ bool database_fill(sqlite3 *db, const char *table, const char *type, const struc
     return ok;
 }
 
-enum status store_put_csv(struct store *store, const char *table, const struct csv_table *csv, struct diag *diag)
+enum status store_put_csv(
+    struct store *store, const char *table, const struct csv_table *csv, struct diag *diag)
 {
-    return database_fill(store->db, table, "", csv) ? STATUS_OK : database_fail(store, filling, diag);
+    return database_fill(store->db, table, "", csv) ? STATUS_OK
+                                                    : database_fail(store, filling, diag);
 }

@@ -36,7 +36,8 @@ static const char *remedy(int code)
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
-        return "it must be a file that you may write, in a folder that exists and that you may write";
+        return "it must be a file that you may write, in a folder that exists and that you may "
+               "write";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return "another program is writing to it; try again when it has finished";
@@ -52,29 +53,33 @@ static const char *remedy(int code)
 
 enum status database_fail(struct store *store, const char *what, struct diag *diag)
 {
-    return diag_io(diag, store_whole_file(store), "cannot %s: %s; %s", what, sqlite3_errmsg(store->db),
-        remedy(sqlite3_extended_errcode(store->db)));
+    return diag_io(diag, store_whole_file(store), "cannot %s: %s; %s", what,
+        sqlite3_errmsg(store->db), remedy(sqlite3_extended_errcode(store->db)));
 }
 
 enum status database_exec(struct store *store, const char *sql, const char *what, struct diag *diag)
 {
-    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? STATUS_OK : database_fail(store, what, diag);
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? STATUS_OK
+               : database_fail(store, what, diag);
 }
 
-enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag)
+enum status database_end(
+    struct store *store, enum status status, const char *what, struct diag *diag)
 {
     if (status == STATUS_OK)
         status = database_exec(store, "COMMIT", what, diag);
     if (status != STATUS_OK && !sqlite3_get_autocommit(store->db))
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one to report */
+        sqlite3_exec(
+            store->db, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one to report */
     return status;
 }
 
 enum status database_int(struct store *store, const char *sql, int *out, struct diag *diag)
 {
     sqlite3_stmt *statement = NULL;
-    bool ok =
-        sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW;
+    bool ok = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK &&
+              sqlite3_step(statement) == SQLITE_ROW;
     if (ok)
         *out = sqlite3_column_int(statement, 0);
     enum status status = ok ? STATUS_OK : database_fail(store, "read the database", diag);
@@ -94,11 +99,12 @@ static enum status read_version(struct store *store, int *version, struct diag *
     if (status != STATUS_OK)
         return status;
     if (application != STORE_APPLICATION_ID && (application != 0 || *version != 0 || objects != 0))
-        return diag_io(
-            diag, store_whole_file(store), "this is the SQLite database of another program; name another file");
+        return diag_io(diag, store_whole_file(store),
+            "this is the SQLite database of another program; name another file");
     if (*version != 0 && *version != SCHEMA_VERSION)
         return diag_io(diag, store_whole_file(store),
-            "the database is of another version of flopcast (schema %d; this one, %s, has %d); read it with that "
+            "the database is of another version of flopcast (schema %d; this one, %s, has %d); "
+            "read it with that "
             "version, "
             "or simulate again into another file",
             *version, FLOPCAST_VERSION, SCHEMA_VERSION);
@@ -108,8 +114,9 @@ static enum status read_version(struct store *store, int *version, struct diag *
 /* schema.sql with the columns of store/record.h; for free(). */
 static char *schema_text(void)
 {
-    static const char *const marks[] = {
-        [RECORD_POINT] = "  @point\n", [RECORD_PROGRAM] = "  @program\n", [RECORD_OUTCOME] = "  @outcome\n"};
+    static const char *const marks[] = {[RECORD_POINT] = "  @point\n",
+        [RECORD_PROGRAM] = "  @program\n",
+        [RECORD_OUTCOME] = "  @outcome\n"};
     const char *rest = schema_sql;
     char *text = NULL;
     size_t n = 0;
@@ -132,8 +139,8 @@ static enum status make_tables(struct store *store, struct diag *diag)
     static const char what[] = "set up the tables";
     char mark[96];
     int version = 0;
-    snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d", STORE_APPLICATION_ID,
-        SCHEMA_VERSION);
+    snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d",
+        STORE_APPLICATION_ID, SCHEMA_VERSION);
     enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
     if (status != STATUS_OK)
         return status;
@@ -158,33 +165,40 @@ static enum status store_set_up(struct store *store, enum store_mode mode, struc
         return diag_io(diag, store_whole_file(store),
             "the database is empty; fill it with: flopcast run SCENARIO --db %s", store->path);
     if (mode == STORE_WRITE && sqlite3_db_readonly(store->db, "main") == 1)
-        return diag_io(diag, store_whole_file(store), "the database is read-only; %s", remedy(SQLITE_READONLY));
+        return diag_io(diag, store_whole_file(store), "the database is read-only; %s",
+            remedy(SQLITE_READONLY));
     if (version == 0)
         status = make_tables(store, diag);
     if (status == STATUS_OK && sqlite3_db_readonly(store->db, "main") != 1)
         status = database_settings(store, diag);
-    if (status == STATUS_OK && mode == STORE_READ) /* before there is anything temporary, which it takes away */
-        status = database_exec(store, "PRAGMA temp_store = MEMORY", "configure the connection", diag);
+    if (status == STATUS_OK &&
+        mode == STORE_READ) /* before there is anything temporary, which it takes away */
+        status =
+            database_exec(store, "PRAGMA temp_store = MEMORY", "configure the connection", diag);
     if (status == STATUS_OK && mode == STORE_READ)
         status = database_causes(store, diag);
     if (status == STATUS_OK)
-        status = database_exec(store, mode == STORE_READ ? "PRAGMA query_only = 1" : "PRAGMA foreign_keys = 1",
+        status = database_exec(store,
+            mode == STORE_READ ? "PRAGMA query_only = 1" : "PRAGMA foreign_keys = 1",
             "configure the connection", diag);
     return status;
 }
 
-enum status store_open(struct store **out, const char *path, enum store_mode mode, struct diag *diag)
+enum status store_open(
+    struct store **out, const char *path, enum store_mode mode, struct diag *diag)
 {
     struct store *store = xcalloc(1, sizeof *store);
     store->path = path;
     *out = NULL;
     if (!*path) { /* SQLite would take it for a database that vanishes */
         free(store);
-        return diag_input(diag, (struct source_pos){0}, "--db '': the database needs a name, as in results/my.db");
+        return diag_input(diag, (struct source_pos){0},
+            "--db '': the database needs a name, as in results/my.db");
     }
-    /* A reader too opens for writing, where the file allows it: after a kill -9 the first to come rolls the journal
-     * back. */
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | (mode == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
+    /* A reader too opens for writing, where the file allows it: after a kill -9 the first to come
+     * rolls the journal back. */
+    int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | (mode == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
     enum status status;
     if (sqlite3_open_v2(path, &store->db, flags, NULL) == SQLITE_OK) {
         sqlite3_extended_result_codes(store->db, 1);
@@ -193,8 +207,8 @@ enum status store_open(struct store **out, const char *path, enum store_mode mod
         status = store_set_up(store, mode, diag);
     } else if (mode == STORE_READ) {
         status = diag_io(diag, store_whole_file(store),
-            "cannot open the database: %s; make one with: flopcast run SCENARIO --db %s", sqlite3_errmsg(store->db),
-            path);
+            "cannot open the database: %s; make one with: flopcast run SCENARIO --db %s",
+            sqlite3_errmsg(store->db), path);
     } else {
         status = database_fail(store, "open the database", diag);
     }
@@ -207,7 +221,11 @@ enum status store_open(struct store **out, const char *path, enum store_mode mod
 
 unsigned char *database_bytes(struct store *store, size_t *n)
 {
-    enum { WRITE_VERSION = 18, READ_VERSION = 19, ROLLBACK = 1 }; /* of the header: in memory there is no WAL */
+    enum {
+        WRITE_VERSION = 18,
+        READ_VERSION = 19,
+        ROLLBACK = 1
+    }; /* of the header: in memory there is no WAL */
     sqlite3_int64 size = 0;
     unsigned char *bytes = sqlite3_serialize(store->db, "main", &size, 0);
     BUG_IF(!bytes || size <= READ_VERSION, "a database of %lld bytes", (long long)size);
@@ -228,7 +246,8 @@ bool database_take(struct store *store, const char *as, const unsigned char *byt
 void database_begin_wal(struct store *store)
 {
     sqlite3_stmt *statement = NULL;
-    bool wal = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) == SQLITE_OK &&
+    bool wal = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) ==
+                   SQLITE_OK &&
                sqlite3_step(statement) == SQLITE_ROW &&
                strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
     sqlite3_finalize(statement);
@@ -254,10 +273,12 @@ void store_close(struct store *store)
     free(store);
 }
 
-/* v_settings: a row a point, a column a setting, "cluster.gpus" say. Its text follows the table of settings, so it is
- * made anew where a program with other settings opens the database for writing. */
+/* v_settings: a row a point, a column a setting, "cluster.gpus" say. Its text follows the table of
+ * settings, so it is made anew where a program with other settings opens the database for writing.
+ */
 
-static void put_columns(FILE *out, const struct config_table *table, const char *prefix, struct arena *arena)
+static void put_columns(
+    FILE *out, const struct config_table *table, const char *prefix, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -289,10 +310,11 @@ enum status database_settings(struct store *store, struct diag *diag)
 {
     static const char what[] = "set up the view of settings";
     char *text = view_text(), *stands = NULL;
-    enum status status =
-        database_join(&stands, store, "SELECT sql FROM sqlite_schema WHERE name = 'v_settings'", NULL, diag);
+    enum status status = database_join(
+        &stands, store, "SELECT sql FROM sqlite_schema WHERE name = 'v_settings'", NULL, diag);
     if (status == STATUS_OK && (!stands || strcmp(stands, text) != 0)) {
-        status = database_exec(store, "BEGIN IMMEDIATE; DROP VIEW IF EXISTS v_settings", what, diag);
+        status =
+            database_exec(store, "BEGIN IMMEDIATE; DROP VIEW IF EXISTS v_settings", what, diag);
         if (status == STATUS_OK)
             status = database_exec(store, text, what, diag);
         status = database_end(store, status, what, diag);

@@ -1,13 +1,15 @@
-/* Results in an SQLite database: what was run, with which effective configuration and hardware, and what came out. The
- * only module that sees SQLite. schema.sql says what the tables and views hold.
+/* Results in an SQLite database: what was run, with which effective configuration and hardware, and
+ * what came out. The only module that sees SQLite. schema.sql says what the tables and views hold.
  *
- * Every point of a run is stored in one transaction (store/run.h), and so is anything else as a whole. After a full
- * disk, a crash or kill -9 the database holds what was stored before. The views show a scenario's newest run. Several
- * programs may use a database at a time: a writer waits STORE_BUSY_MS for another one. A database of another program or
- * of another schema, or a file that is no database, is refused untouched.
+ * Every point of a run is stored in one transaction (store/run.h), and so is anything else as a
+ * whole. After a full disk, a crash or kill -9 the database holds what was stored before. The views
+ * show a scenario's newest run. Several programs may use a database at a time: a writer waits
+ * STORE_BUSY_MS for another one. A database of another program or of another schema, or a file that
+ * is no database, is refused untouched.
  *
- * Errors: those of the world (STATUS_IO) are reported at the path of the database, with SQLite's message and a remedy;
- * those of a query's text (STATUS_INPUT) at the place that the caller names. */
+ * Errors: those of the world (STATUS_IO) are reported at the path of the database, with SQLite's
+ * message and a remedy; those of a query's text (STATUS_INPUT) at the place that the caller names.
+ */
 #ifndef FLOPCAST_STORE_STORE_H
 #define FLOPCAST_STORE_STORE_H
 
@@ -24,7 +26,8 @@ enum store_mode {
 };
 
 /* Makes the tables of an empty one. path is borrowed until store_close. On failure *out is NULL. */
-enum status store_open(struct store **out, const char *path, enum store_mode mode, struct diag *diag);
+enum status store_open(
+    struct store **out, const char *path, enum store_mode mode, struct diag *diag);
 void store_close(struct store *store); /* NULL is fine */
 
 /* One value of a row. text: a number as SQLite prints it (15 digits), or the text. */
@@ -48,12 +51,12 @@ struct store_parameter {
 /* From now on store_query() binds these, and refuses others. Borrowed until store_close(). */
 void store_parameters(struct store *store, struct store_parameter *parameters, int n);
 
-/* Where a statement has read results of runs, and the newest run (of the scenario, where it is narrowed) has not all of
- * its points: a warning. */
+/* Where a statement has read results of runs, and the newest run (of the scenario, where it is
+ * narrowed) has not all of its points: a warning. */
 void store_warn_unfinished(struct store *store, struct diag *diag);
 
 /* Run one statement that reads. at: where its text stands. */
-enum status store_query(
-    struct store *store, const char *sql, struct source_pos at, store_row row, void *self, struct diag *diag);
+enum status store_query(struct store *store, const char *sql, struct source_pos at, store_row row,
+    void *self, struct diag *diag);
 
 #endif

@@ -16,7 +16,8 @@ static enum status put_rows(struct store *store, const struct store_study *study
     struct insert head = {.table = study->table}, rows = {.table = study->rows_table};
     struct record_cell cells[MOST_CELLS];
     char id_name[64];
-    BUG_IF(study->n_head + ADDED > MOST_CELLS || study->n_cells + ADDED > MOST_CELLS, "more than %d cells", MOST_CELLS);
+    BUG_IF(study->n_head + ADDED > MOST_CELLS || study->n_cells + ADDED > MOST_CELLS,
+        "more than %d cells", MOST_CELLS);
     snprintf(id_name, sizeof id_name, "%s_id", study->table);
     cells[0] = cell_text("version", FLOPCAST_VERSION);
     memcpy(&cells[1], study->head, (size_t)study->n_head * sizeof *cells);
@@ -27,7 +28,8 @@ static enum status put_rows(struct store *store, const struct store_study *study
     cells[0] = cell_int(id_name, id);
     for (int i = 0; i < study->n_rows && status == STATUS_OK; i++) {
         cells[1] = cell_int("position", i);
-        memcpy(&cells[ADDED], &study->cells[(ptrdiff_t)i * study->n_cells], (size_t)study->n_cells * sizeof *cells);
+        memcpy(&cells[ADDED], &study->cells[(ptrdiff_t)i * study->n_cells],
+            (size_t)study->n_cells * sizeof *cells);
         status = insert_row(store, &rows, cells, study->n_cells + ADDED, what, diag);
     }
     sqlite3_finalize(head.statement);

@@ -15,6 +15,7 @@ struct store_study {
 };
 
 /* In one transaction. The version, the rows' TABLE_id and their position are added. */
-enum status store_put_study(struct store *store, const struct store_study *study, struct diag *diag);
+enum status store_put_study(
+    struct store *store, const struct store_study *study, struct diag *diag);
 
 #endif

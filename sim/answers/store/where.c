@@ -1,10 +1,11 @@
 /* Conditions of the user's (--where) over columns of points and over settings.
  *
- * The expression is SQL, but names of settings have dots, which SQL takes for tables. So where_rewrite()
- * goes through it token by token: quoted texts and numbers pass as they are, a name that is a
- * column becomes a quoted column, and a name of a setting, or the last part of one, becomes a
- * subquery for the setting's value; what is neither is passed on as a keyword or a mistake for
- * SQLite to name. Then the points that it does not hold of are deleted from shown_setting.
+ * The expression is SQL, but names of settings have dots, which SQL takes for tables. So
+ * where_rewrite() goes through it token by token: quoted texts and numbers pass as they are, a name
+ * that is a column becomes a quoted column, and a name of a setting, or the last part of one,
+ * becomes a subquery for the setting's value; what is neither is passed on as a keyword or a
+ * mistake for SQLite to name. Then the points that it does not hold of are deleted from
+ * shown_setting.
  *
  * What is subtle: any SQL can stand there. It is prepared once with an authorizer that allows
  * reading only; it must be one expression; a progress handler interrupts one that takes too many
@@ -36,11 +37,13 @@ const char *where_path(struct store *store, const char *name, bool *many, struct
 {
     const char *found[2];
     *many = false;
-    if (texts(found, 1, store, sqlite3_mprintf("SELECT path FROM shown_setting WHERE path = %Q LIMIT 1", name), arena))
+    if (texts(found, 1, store,
+            sqlite3_mprintf("SELECT path FROM shown_setting WHERE path = %Q LIMIT 1", name), arena))
         return found[0];
     int n = texts(found, 2, store,
-        sqlite3_mprintf(
-            "SELECT DISTINCT path FROM shown_setting WHERE substr(path, -length(%Q) - 1) = '.' || %Q", name, name),
+        sqlite3_mprintf("SELECT DISTINCT path FROM shown_setting WHERE substr(path, -length(%Q) - "
+                        "1) = '.' || %Q",
+            name, name),
         arena);
     *many = n > 1;
     return n == 1 ? found[0] : NULL;
@@ -51,26 +54,34 @@ const char *where_differ(struct store *store, struct arena *arena)
     const char *found[1];
     int n = texts(found, 1, store,
         sqlite3_mprintf(
-            "WITH one AS (SELECT path, text, min(place) AS place, min(position) AS first FROM shown_setting JOIN "
+            "WITH one AS (SELECT path, text, min(place) AS place, min(position) AS first FROM "
+            "shown_setting JOIN "
             "main.point AS p ON p.id = point_id "
-            "  WHERE own AND path NOT LIKE 'published.%%' AND path NOT IN ('run', 'strategy', 'model') GROUP BY 1, 2), "
-            "many AS (SELECT path, count(*) AS n, min(place) AS place FROM one GROUP BY path HAVING count(*) > 1) "
-            "SELECT group_concat(path || ' (' || (SELECT group_concat(text, ', ') FROM (SELECT text FROM one WHERE "
+            "  WHERE own AND path NOT LIKE 'published.%%' AND path NOT IN ('run', 'strategy', "
+            "'model') GROUP BY 1, 2), "
+            "many AS (SELECT path, count(*) AS n, min(place) AS place FROM one GROUP BY path "
+            "HAVING count(*) > 1) "
+            "SELECT group_concat(path || ' (' || (SELECT group_concat(text, ', ') FROM (SELECT "
+            "text FROM one WHERE "
             "one.path = many.path ORDER BY first LIMIT 8)) || iif(n > 8, ' ...', '') || ')', ', ') "
             "FROM (SELECT * FROM many ORDER BY n DESC, place LIMIT 8) AS many"),
         arena);
-    return n == 1 && *found[0] ? arena_printf(arena, "they differ in %s", found[0]) : "all have the same settings";
+    return n == 1 && *found[0] ? arena_printf(arena, "they differ in %s", found[0])
+                               : "all have the same settings";
 }
 
 const char *where_example(struct store *store, struct arena *arena)
 {
     const char *found[1];
     int n = texts(found, 1, store,
-        sqlite3_mprintf("SELECT path || ' = ' || quote(value) FROM shown_setting "
-                        "WHERE own AND path NOT LIKE 'published.%%' AND path NOT IN ('run', 'strategy', 'model') "
-                        "AND path IN (SELECT path FROM shown_vary) ORDER BY (SELECT n FROM shown_vary WHERE "
-                        "shown_vary.path = shown_setting.path) DESC, (SELECT position FROM main.point AS p WHERE p.id "
-                        "= point_id) LIMIT 1"),
+        sqlite3_mprintf(
+            "SELECT path || ' = ' || quote(value) FROM shown_setting "
+            "WHERE own AND path NOT LIKE 'published.%%' AND path NOT IN ('run', 'strategy', "
+            "'model') "
+            "AND path IN (SELECT path FROM shown_vary) ORDER BY (SELECT n FROM shown_vary WHERE "
+            "shown_vary.path = shown_setting.path) DESC, (SELECT position FROM main.point AS p "
+            "WHERE p.id "
+            "= point_id) LIMIT 1"),
         arena);
     return n == 1 ? found[0] : NULL;
 }
@@ -86,12 +97,15 @@ static bool is_column(struct store *store, const char *name, struct arena *arena
     const char *found[1];
     return strcmp(name, "scenario") == 0 || strcmp(name, "run") == 0 ||
            texts(found, 1, store,
-               sqlite3_mprintf("SELECT name FROM main.pragma_table_info('point') WHERE name = %Q COLLATE NOCASE", name),
+               sqlite3_mprintf("SELECT name FROM main.pragma_table_info('point') WHERE name = %Q "
+                               "COLLATE NOCASE",
+                   name),
                arena) > 0;
 }
 
 /* The candidates are whole paths, columns, and last parts of paths. */
-static enum status unknown(struct store *store, const char *name, struct arena *arena, struct diag *diag)
+static enum status unknown(
+    struct store *store, const char *name, struct arena *arena, struct diag *diag)
 {
     const char **names = NULL;
     int n = 0, room = 256;
@@ -99,23 +113,26 @@ static enum status unknown(struct store *store, const char *name, struct arena *
         room *= 2;
         names = ARENA_ARRAY(arena, const char *, room);
         n = texts(names, room, store,
-            sqlite3_mprintf(
-                "SELECT DISTINCT path FROM shown_setting UNION SELECT name FROM main.pragma_table_info('point')"
-                " UNION SELECT replace(path, rtrim(path, replace(path, '.', '')), '') FROM shown_setting"),
+            sqlite3_mprintf("SELECT DISTINCT path FROM shown_setting UNION SELECT name FROM "
+                            "main.pragma_table_info('point')"
+                            " UNION SELECT replace(path, rtrim(path, replace(path, '.', '')), '') "
+                            "FROM shown_setting"),
             arena);
     } while (n == room);
     const char *near = nearest_name(name, names, (size_t)n);
     if (near)
-        return diag_input(diag, where_at(), "there is no setting or column '%s'; did you mean '%s'?", name, near);
+        return diag_input(
+            diag, where_at(), "there is no setting or column '%s'; did you mean '%s'?", name, near);
     return diag_input(diag, where_at(),
-        "there is no setting or column '%s'; `flopcast help settings` lists settings, the table point of the database "
+        "there is no setting or column '%s'; `flopcast help settings` lists settings, the table "
+        "point of the database "
         "has the columns",
         name);
 }
 
 /* Writes what stands for a name of the user's: a column, or the value of a setting. */
-static enum status where_write_name(
-    sqlite3_str *out, struct store *store, const char *name, bool quoted, struct arena *arena, struct diag *diag)
+static enum status where_write_name(sqlite3_str *out, struct store *store, const char *name,
+    bool quoted, struct arena *arena, struct diag *diag)
 {
     bool many, dotted = strchr(name, '.') != NULL;
     if (!dotted && is_column(store, name, arena)) {
@@ -124,15 +141,18 @@ static enum status where_write_name(
     }
     const char *path = where_path(store, name, &many, arena);
     if (path)
-        sqlite3_str_appendf(
-            out, "(SELECT value FROM temp.shown_setting AS s WHERE s.point_id = candidate.id AND s.path = %Q)", path);
+        sqlite3_str_appendf(out,
+            "(SELECT value FROM temp.shown_setting AS s WHERE s.point_id = candidate.id AND s.path "
+            "= %Q)",
+            path);
     else if (many)
-        return diag_input(
-            diag, where_at(), "'%s' is the name of several settings; give the whole, as in train.micro_batch", name);
+        return diag_input(diag, where_at(),
+            "'%s' is the name of several settings; give the whole, as in train.micro_batch", name);
     else if (quoted || dotted)
         return unknown(store, name, arena, diag);
     else
-        sqlite3_str_appendall(out, name); /* a word of SQL's, or SQLite says that there is no such column */
+        sqlite3_str_appendall(
+            out, name); /* a word of SQL's, or SQLite says that there is no such column */
     return STATUS_OK;
 }
 
@@ -148,8 +168,8 @@ static const char *end_of_quote(const char *from)
 
 /* Names of settings have dots, which SQL gives another meaning: the expression with each name
  * replaced. A name before "(" is a function or IN, a name between quotes is always one of these. */
-static enum status where_rewrite(
-    sqlite3_str *out, struct store *store, const char *expression, struct arena *arena, struct diag *diag)
+static enum status where_rewrite(sqlite3_str *out, struct store *store, const char *expression,
+    struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (const char *c = expression; *c && status == STATUS_OK;) {
@@ -171,8 +191,8 @@ static enum status where_rewrite(
             continue;
         }
         int n = (int)(end - c);
-        const char *name =
-            quoted ? arena_printf(arena, "%.*s", n > 1 ? n - 2 : 0, c + 1) : arena_printf(arena, "%.*s", n, c);
+        const char *name = quoted ? arena_printf(arena, "%.*s", n > 1 ? n - 2 : 0, c + 1)
+                                  : arena_printf(arena, "%.*s", n, c);
         if (end[strspn(end, " \t\n")] == '(' && !quoted)
             sqlite3_str_appendall(out, name); /* a function, or IN (...) */
         else
@@ -182,14 +202,16 @@ static enum status where_rewrite(
     return status;
 }
 
-static enum status where_refuse(struct store *store, const char *expression, struct arena *arena, struct diag *diag)
+static enum status where_refuse(
+    struct store *store, const char *expression, struct arena *arena, struct diag *diag)
 {
     static const char no_column[] = "no such column: ";
     const char *why = sqlite3_errmsg(store->db);
     if (strncmp(why, no_column, strlen(no_column)) == 0)
         return unknown(store, arena_strdup(arena, why + strlen(no_column)), arena, diag);
     return diag_input(diag, where_at(),
-        "'%s' is no condition on points: %s; as in: gpus >= 64 AND train.micro_batch = 8", expression, why);
+        "'%s' is no condition on points: %s; as in: gpus >= 64 AND train.micro_batch = 8",
+        expression, why);
 }
 
 enum {
@@ -239,9 +261,10 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
     sqlite3_str *text = sqlite3_str_new(store->db);
     enum status status = where_rewrite(text, store, expression, &arena, diag);
     char *condition = sqlite3_str_finish(text);
-    char *sql = sqlite3_mprintf("SELECT id FROM (SELECT p.*, r.scenario, run_id AS run FROM main.point AS p JOIN "
-                                "main.run AS r ON r.id = run_id "
-                                "WHERE run_id IN (SELECT run_id FROM shown_run)) AS candidate WHERE (%s\n)",
+    char *sql = sqlite3_mprintf(
+        "SELECT id FROM (SELECT p.*, r.scenario, run_id AS run FROM main.point AS p JOIN "
+        "main.run AS r ON r.id = run_id "
+        "WHERE run_id IN (SELECT run_id FROM shown_run)) AS candidate WHERE (%s\n)",
         condition ? condition : "");
     char *take_out = sqlite3_mprintf("DELETE FROM shown_setting WHERE point_id NOT IN (%s)", sql);
     sqlite3_stmt *statement = NULL;
@@ -253,8 +276,8 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
         if (code != SQLITE_OK)
             status = where_refuse(store, expression, &arena, diag);
         else if (*rest)
-            status =
-                diag_input(diag, where_at(), "'%s' is more than one expression; join conditions with AND", expression);
+            status = diag_input(diag, where_at(),
+                "'%s' is more than one expression; join conditions with AND", expression);
     }
     sqlite3_finalize(statement);
     const char *differ = where_differ(store, &arena);
@@ -262,7 +285,8 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
     where_limit(&limit, store->db);
     if (status == STATUS_OK && sqlite3_exec(store->db, take_out, NULL, NULL, NULL) != SQLITE_OK)
         status = where_was_too_long(&limit)
-                     ? diag_input(diag, where_at(), "'%s' takes too long; write a simpler condition", expression)
+                     ? diag_input(diag, where_at(),
+                           "'%s' takes too long; write a simpler condition", expression)
                      : where_refuse(store, expression, &arena, diag);
     where_unlimit(&limit, store->db);
     where_bound_reading(store);
@@ -270,7 +294,8 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
         int left = 0;
         status = database_int(store, "SELECT count(*) FROM shown_setting", &left, diag);
         if (status == STATUS_OK && left == 0)
-            status = diag_input(diag, where_at(), "'%s' is true of no point; %s", expression, differ);
+            status =
+                diag_input(diag, where_at(), "'%s' is true of no point; %s", expression, differ);
     }
     sqlite3_free(condition);
     sqlite3_free(sql);

@@ -15,9 +15,10 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Padded with spaces. Volatile: what the compiler sees here is not what the program will read. The name of the section
- * is an identifier of C: ASan then puts nothing around what is in it. */
-__attribute__((used, section("flopcast_commit"))) static const volatile char commit[BUILD_COMMIT_SIZE] =
+/* Padded with spaces. Volatile: what the compiler sees here is not what the program will read. The
+ * name of the section is an identifier of C: ASan then puts nothing around what is in it. */
+__attribute__((
+    used, section("flopcast_commit"))) static const volatile char commit[BUILD_COMMIT_SIZE] =
     "unknown                                        ";
 
 struct build {
@@ -59,14 +60,16 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *self)
     bool program = build->objects++ == 0;
     const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
     (void)size;
-    if (!program && strncmp(name, "libm.so", strlen("libm.so")) != 0 && strncmp(name, "libgsl", strlen("libgsl")) != 0)
+    if (!program && strncmp(name, "libm.so", strlen("libm.so")) != 0 &&
+        strncmp(name, "libgsl", strlen("libgsl")) != 0)
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         if (segment->p_type != PT_NOTE)
             continue;
         /* the dynamic linker gives the place of a segment in memory as a number */
-        const unsigned char *at = (const unsigned char *)(info->dlpi_addr + segment->p_vaddr); // NOLINT
+        const unsigned char *at =
+            (const unsigned char *)(info->dlpi_addr + segment->p_vaddr); // NOLINT
         if (add_id(&build->digest, at, segment->p_memsz))
             build->program_known |= program;
     }

@@ -1,5 +1,5 @@
-/* Diagnostics of jobs that run on several threads. They come out in the order of the jobs, whatever the order in which
- * the jobs ended. */
+/* Diagnostics of jobs that run on several threads. They come out in the order of the jobs, whatever
+ * the order in which the jobs ended. */
 #ifndef FLOPCAST_BASE_DIAG_SET_H
 #define FLOPCAST_BASE_DIAG_SET_H
 

@@ -1,6 +1,6 @@
-/* A 64-bit fingerprint of a run: every word that decides the outcome is folded in, in order. Two runs with the same
- * digest did the same things at the same picosecond. Not cryptographic. FNV-1a on words, with a final mix by the
- * caller's choice of words. */
+/* A 64-bit fingerprint of a run: every word that decides the outcome is folded in, in order. Two
+ * runs with the same digest did the same things at the same picosecond. Not cryptographic. FNV-1a
+ * on words, with a final mix by the caller's choice of words. */
 #ifndef FLOPCAST_BASE_DIGEST_H
 #define FLOPCAST_BASE_DIGEST_H
 

@@ -17,7 +17,8 @@ enum status file_write(const char *path, const char *bytes, size_t n, struct dia
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     bool ok = out != NULL;
     if (ok) {
-        mode_t mask = umask(0); /* mkstemp makes a private file; a picture has the mode of any other file */
+        mode_t mask =
+            umask(0); /* mkstemp makes a private file; a picture has the mode of any other file */
         umask(mask);
         ok = fwrite(bytes, 1, n, out) == n && fchmod(fd, 0666 & ~mask) == 0;
         ok = fclose(out) == 0 && ok;

@@ -20,14 +20,16 @@ static bool base_files_holds(const char *folder, const char *name, struct arena 
     return access(arena_printf(arena, "%s/%s", folder, name), R_OK) == 0;
 }
 
-/* The files beside the folder that the object (a program, or libflopcast.so) lies in; NULL: they are not there. */
+/* The files beside the folder that the object (a program, or libflopcast.so) lies in; NULL: they
+ * are not there. */
 static const char *base_files_beside(const char *object, struct arena *arena)
 {
     static const char *const folders[] = {"../share/flopcast", "../../share/flopcast", "../.."};
     const char *name = strrchr(object, '/');
     for (size_t i = 0; name && i < sizeof folders / sizeof *folders; i++) {
         char folder[PATH_MAX];
-        if (realpath(arena_printf(arena, "%.*s/%s", (int)(name - object), object, folders[i]), folder) &&
+        if (realpath(
+                arena_printf(arena, "%.*s/%s", (int)(name - object), object, folders[i]), folder) &&
             base_files_holds(folder, "topologies/gpus", arena))
             return arena_strdup(arena, folder);
     }
@@ -48,7 +50,8 @@ const char *files_program(struct arena *arena, const char *name)
     running(program);
     const char *last = strrchr(program, '/');
     for (size_t i = 0; last && i < sizeof places / sizeof *places; i++) {
-        const char *path = arena_printf(arena, "%.*s%s%s", (int)(last + 1 - program), program, places[i], name);
+        const char *path =
+            arena_printf(arena, "%.*s%s%s", (int)(last + 1 - program), program, places[i], name);
         if (access(path, R_OK) == 0)
             return path;
     }
@@ -79,16 +82,19 @@ const char *files_own(struct arena *arena, const char *name)
 static const char *in_folder(struct arena *arena, enum files_kind kind, const char *path)
 {
     struct stat there;
-    bool folder = kind == FILES_MODELS && *path && stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+    bool folder =
+        kind == FILES_MODELS && *path && stat(path, &there) == 0 && S_ISDIR(there.st_mode);
     const char *file = folder ? arena_printf(arena, "%s/config.json", path) : path;
     return folder && access(file, R_OK) == 0 ? file : path;
 }
 
-static const char *find_from(struct arena *arena, enum files_kind kind, const char *joined, const char *path)
+static const char *find_from(
+    struct arena *arena, enum files_kind kind, const char *joined, const char *path)
 {
     struct stat there;
     bool is_short = kind != FILES_ANY && files_is_short(path);
-    if (!*path || *path == '/' || (stat(joined, &there) == 0 && !(is_short && S_ISDIR(there.st_mode))))
+    if (!*path || *path == '/' ||
+        (stat(joined, &there) == 0 && !(is_short && S_ISDIR(there.st_mode))))
         return joined;
     const char *own = files_own(arena, path);
     if (!is_short)
@@ -97,7 +103,8 @@ static const char *find_from(struct arena *arena, enum files_kind kind, const ch
     return name ? files_own(arena, name) : joined;
 }
 
-const char *files_find_from(struct arena *arena, enum files_kind kind, const char *joined, const char *path)
+const char *files_find_from(
+    struct arena *arena, enum files_kind kind, const char *joined, const char *path)
 {
     return in_folder(arena, kind, find_from(arena, kind, joined, path));
 }
@@ -121,8 +128,8 @@ const char *files_name_from(struct arena *arena, const char *from, const char *p
     if (!holder || !realpath(holder, file))
         return path;
     if (holder != path) /* a model in it */
-        snprintf(strrchr(file, '/') + 1, PATH_MAX - (size_t)(strrchr(file, '/') + 1 - file), "%s.yaml",
-            files_size_name(arena, path));
+        snprintf(strrchr(file, '/') + 1, PATH_MAX - (size_t)(strrchr(file, '/') + 1 - file),
+            "%s.yaml", files_size_name(arena, path));
     if (!realpath(files_folder(arena), own))
         *own = '\0';
     const char *slash = from ? strrchr(from, '/') : NULL;

@@ -10,7 +10,8 @@
 enum { LEAST_SLOTS = 64 };
 
 /* The slot of the item, or the empty one that it would take. Powers of two, half empty at least. */
-static struct index_slot *probe(const struct index *index, uint64_t hash, index_same same, const void *self)
+static struct index_slot *probe(
+    const struct index *index, uint64_t hash, index_same same, const void *self)
 {
     uint64_t mask = (uint64_t)index->capacity - 1;
     for (uint64_t i = (hash ^ hash >> 32) & mask;; i = (i + 1) & mask) {

@@ -1,5 +1,6 @@
-/* Finds equal items in the caller's array: a hash table of item numbers (open addressing, linear probing). It knows
- * only hashes; the caller compares items. Items are never removed. Their order affects only speed. */
+/* Finds equal items in the caller's array: a hash table of item numbers (open addressing, linear
+ * probing). It knows only hashes; the caller compares items. Items are never removed. Their order
+ * affects only speed. */
 #ifndef FLOPCAST_BASE_INDEX_H
 #define FLOPCAST_BASE_INDEX_H
 
@@ -17,7 +18,8 @@ struct index {
 /* Whether an item is the one that self describes. */
 typedef bool (*index_same)(const void *self, int32_t item);
 
-int32_t index_find(const struct index *index, uint64_t hash, index_same same, const void *self); /* -1: none */
+int32_t index_find(
+    const struct index *index, uint64_t hash, index_same same, const void *self); /* -1: none */
 void index_add(struct index *index, uint64_t hash, int32_t item);
 void index_free(struct index *index); /* it is empty and usable again */
 

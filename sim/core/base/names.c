@@ -31,7 +31,8 @@ const struct files_group files_groups[FILES_GROUPS] = {
 
 static bool base_names_belongs(const struct files_group *group, enum files_kind kind)
 {
-    bool hardware = group->kind == FILES_CLUSTERS || group->kind == FILES_NODES || group->kind == FILES_GPUS;
+    bool hardware =
+        group->kind == FILES_CLUSTERS || group->kind == FILES_NODES || group->kind == FILES_GPUS;
     return kind == FILES_ANY || group->kind == kind || (kind == FILES_HARDWARE && hardware);
 }
 
@@ -43,14 +44,17 @@ static int base_names_by_name(const void *a, const void *b)
     size_t n = 0;
     while (one->name[n] && one->name[n] == other->name[n])
         n++;
-    return order ? order : (one->name[n] ? one->name[n] : '.') - (other->name[n] ? other->name[n] : '.');
+    return order ? order
+                 : (one->name[n] ? one->name[n] : '.') - (other->name[n] ? other->name[n] : '.');
 }
 
 /* The models of a file, or whatever else a file of the group is. */
-static void add_names(struct files_names *names, const struct files_group *group, const char *name, struct arena *arena)
+static void add_names(struct files_names *names, const struct files_group *group, const char *name,
+    struct arena *arena)
 {
     struct files_sizes sizes = {0};
-    const char *path = files_own(arena, arena_printf(arena, "%s/%s%s", group->folder, name, ending));
+    const char *path =
+        files_own(arena, arena_printf(arena, "%s/%s%s", group->folder, name, ending));
     if (group->kind != FILES_MODELS || files_sizes(&sizes, arena, path))
         vec_push(&names->list, (struct files_named){group, name});
     for (int i = 0; i < sizes.list.n; i++)
@@ -62,12 +66,14 @@ struct files_names files_names(struct arena *arena, enum files_kind kind)
 {
     struct files_names names = {0};
     for (int g = 0; g < FILES_GROUPS; g++) {
-        DIR *folder =
-            base_names_belongs(&files_groups[g], kind) ? opendir(files_own(arena, files_groups[g].folder)) : NULL;
+        DIR *folder = base_names_belongs(&files_groups[g], kind)
+                          ? opendir(files_own(arena, files_groups[g].folder))
+                          : NULL;
         for (const struct dirent *entry; folder && (entry = readdir(folder));) {
             size_t n = strlen(entry->d_name), tail = sizeof ending - 1;
             if (n > tail && strcmp(entry->d_name + n - tail, ending) == 0)
-                add_names(&names, &files_groups[g], arena_printf(arena, "%.*s", (int)(n - tail), entry->d_name), arena);
+                add_names(&names, &files_groups[g],
+                    arena_printf(arena, "%.*s", (int)(n - tail), entry->d_name), arena);
         }
         if (folder)
             closedir(folder);
@@ -106,13 +112,15 @@ static bool begins_whole(const char *name, const char *with)
 /* Called with each line of the group's aliases.txt: a short name, a file's. Not with comments. */
 typedef void (*on_alias)(void *self, const char *name, const char *file);
 
-static void read_aliases(struct arena *arena, const struct files_group *group, on_alias call, void *self)
+static void read_aliases(
+    struct arena *arena, const struct files_group *group, on_alias call, void *self)
 {
     FILE *in = fopen(files_own(arena, arena_printf(arena, "%s/aliases.txt", group->folder)), "r");
     char *line = NULL, *rest = NULL;
     size_t room = 0;
     while (in && getline(&line, &room, in) > 0) {
-        const char *name = strtok_r(line, " \t\r\n", &rest), *file = strtok_r(NULL, " \t\r\n", &rest);
+        const char *name = strtok_r(line, " \t\r\n", &rest),
+                   *file = strtok_r(NULL, " \t\r\n", &rest);
         if (name && *name != '#' && file)
             call(self, name, file);
     }
@@ -133,7 +141,8 @@ static void compare_alias(void *self, const char *name, const char *file)
         wanted->file = arena_strdup(wanted->arena, file);
 }
 
-static const char *base_names_listed(struct arena *arena, const struct files_group *group, const char *name)
+static const char *base_names_listed(
+    struct arena *arena, const struct files_group *group, const char *name)
 {
     return arena_printf(arena, "%s/%s%s", group->folder, name, ending);
 }
@@ -141,7 +150,8 @@ static const char *base_names_listed(struct arena *arena, const struct files_gro
 /* The group has a file, or a model in one, of this very name. */
 static bool base_names_has(struct arena *arena, const struct files_group *group, const char *name)
 {
-    const char *own = files_own(arena, base_names_listed(arena, group, name)), *holder = files_holder(arena, own);
+    const char *own = files_own(arena, base_names_listed(arena, group, name)),
+               *holder = files_holder(arena, own);
     if (!holder || holder != own || group->kind != FILES_MODELS)
         return holder != NULL;
     struct files_sizes sizes;
@@ -153,7 +163,8 @@ static bool base_names_has(struct arena *arena, const struct files_group *group,
 const char *files_short(struct arena *arena, enum files_kind kind, const char *name)
 {
     for (int g = 0; g < FILES_GROUPS; g++)
-        if (base_names_belongs(&files_groups[g], kind) && base_names_has(arena, &files_groups[g], name))
+        if (base_names_belongs(&files_groups[g], kind) &&
+            base_names_has(arena, &files_groups[g], name))
             return base_names_listed(arena, &files_groups[g], name);
     struct files_names names = files_names(arena, kind);
     const struct files_named *exact = NULL, *part = NULL;
@@ -200,13 +211,15 @@ const char *files_aliases(struct arena *arena, const struct files_group *group, 
 }
 
 /* What is asked for by a short name: the name alone where the kind says in which folder it is. */
-static const char *as_named(struct arena *arena, const struct files_named *file, enum files_kind kind)
+static const char *as_named(
+    struct arena *arena, const struct files_named *file, enum files_kind kind)
 {
     return kind == FILES_ANY ? base_names_listed(arena, file->group, file->name) : file->name;
 }
 
 /* A cluster and its node may have one name. */
-static bool is_listed(const struct files_names *names, int n, const struct files_named *file, enum files_kind kind)
+static bool is_listed(
+    const struct files_names *names, int n, const struct files_named *file, enum files_kind kind)
 {
     for (int i = 0; i < n && kind != FILES_ANY; i++)
         if (strcmp(names->list.at[i].name, file->name) == 0)
@@ -214,7 +227,8 @@ static bool is_listed(const struct files_names *names, int n, const struct files
     return false;
 }
 
-static const char *several(struct arena *arena, const struct files_names *names, enum files_kind kind, const char *name)
+static const char *several(
+    struct arena *arena, const struct files_names *names, enum files_kind kind, const char *name)
 {
     enum { MOST = 12 };
     const char *text = arena_printf(arena, "; '%s' could be ", name);
@@ -222,7 +236,8 @@ static const char *several(struct arena *arena, const struct files_names *names,
     for (int i = 0; i < names->list.n; i++) {
         const struct files_named *file = &names->list.at[i];
         if (begins(file->name, name) && !is_listed(names, i, file, kind) && n++ < MOST)
-            text = arena_printf(arena, "%s%s%s", text, n > 1 ? ", " : "", as_named(arena, file, kind));
+            text =
+                arena_printf(arena, "%s%s%s", text, n > 1 ? ", " : "", as_named(arena, file, kind));
     }
     return arena_printf(arena, "%s%s; write one of them", text, n > MOST ? ", ..." : "");
 }
@@ -240,7 +255,8 @@ static void base_names_add_candidate(void *self, const char *name, const char *f
     vec_push(&all->list, arena_strdup(all->arena, name));
 }
 
-static const char *nearest(struct arena *arena, const struct files_names *names, enum files_kind kind, const char *name)
+static const char *nearest(
+    struct arena *arena, const struct files_names *names, enum files_kind kind, const char *name)
 {
     struct candidates all = {.arena = arena};
     for (int i = 0; i < names->list.n; i++)
@@ -251,8 +267,8 @@ static const char *nearest(struct arena *arena, const struct files_names *names,
     const char *near = nearest_name(name, all.list.at, (size_t)all.list.n), *hint = NULL;
     for (int i = 0; near && i < all.list.n && !hint; i++)
         if (all.list.at[i] == near)
-            hint = arena_printf(
-                arena, "; did you mean '%s'?", i < names->list.n ? as_named(arena, &names->list.at[i], kind) : near);
+            hint = arena_printf(arena, "; did you mean '%s'?",
+                i < names->list.n ? as_named(arena, &names->list.at[i], kind) : near);
     vec_free(&all.list);
     return hint;
 }
@@ -262,8 +278,10 @@ static const char *namesake(struct arena *arena, const struct files_names *names
 {
     for (int i = 0; i < names->list.n; i++) {
         const struct files_named *file = &names->list.at[i];
-        if (strcmp(file->name, last) == 0 || strcmp(arena_printf(arena, "%s%s", file->name, ending), last) == 0)
-            return arena_printf(arena, "; flopcast's own is %s", base_names_listed(arena, file->group, file->name));
+        if (strcmp(file->name, last) == 0 ||
+            strcmp(arena_printf(arena, "%s%s", file->name, ending), last) == 0)
+            return arena_printf(
+                arena, "; flopcast's own is %s", base_names_listed(arena, file->group, file->name));
     }
     return NULL;
 }
@@ -272,7 +290,8 @@ static const char *lists(struct arena *arena, enum files_kind kind)
 {
     for (int g = 0; g < FILES_GROUPS; g++)
         if (files_groups[g].kind == kind)
-            return arena_printf(arena, "; `flopcast files %s` lists the names that come along", files_groups[g].name);
+            return arena_printf(arena, "; `flopcast files %s` lists the names that come along",
+                files_groups[g].name);
     return kind == FILES_HARDWARE ? "; `flopcast files` lists the names that come along" : "";
 }
 
@@ -288,15 +307,17 @@ const char *files_hint(struct arena *arena, enum files_kind kind, const char *pa
         hint = several(arena, &names, kind, last);
     for (int i = 0; i < names.list.n && !hint && beginning == 1; i++)
         if (begins(names.list.at[i].name, last))
-            hint = arena_printf(arena, "; did you mean '%s'?", as_named(arena, &names.list.at[i], kind));
+            hint = arena_printf(
+                arena, "; did you mean '%s'?", as_named(arena, &names.list.at[i], kind));
     if (!hint && files_is_short(last))
         hint = nearest(arena, &names, kind, last);
     bool other = !hint && kind == FILES_MODELS && files_is_short(last);
     if (!hint)
         hint = files_is_short(last) ? lists(arena, kind) : "";
     if (other)
-        hint = arena_printf(
-            arena, "%s; of any other model, put the config.json of Hugging Face into a folder '%s' here", hint, last);
+        hint = arena_printf(arena,
+            "%s; of any other model, put the config.json of Hugging Face into a folder '%s' here",
+            hint, last);
     vec_free(&all.list);
     vec_free(&names.list);
     return hint;

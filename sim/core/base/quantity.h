@@ -1,5 +1,6 @@
-/* A number with its provenance. Everything that describes real hardware or software is one of these: the value in base
- * SI, what kind of number it is, its standard error where that is known, and where it comes from. */
+/* A number with its provenance. Everything that describes real hardware or software is one of
+ * these: the value in base SI, what kind of number it is, its standard error where that is known,
+ * and where it comes from. */
 #ifndef FLOPCAST_BASE_QUANTITY_H
 #define FLOPCAST_BASE_QUANTITY_H
 
@@ -12,12 +13,13 @@ enum quantity_kind {
 };
 
 struct quantity {
-    double value; /* base SI */
-    double
-        std_error; /* same unit; of a fit, or how far off the source may be; 0: not known (hw/draw.h has a default) */
+    double value;     /* base SI */
+    double std_error; /* same unit; of a fit, or how far off the source may be; 0: not known
+                         (hw/draw.h has a default) */
     enum quantity_kind kind;
     const char *source; /* NULL when unset */
-    const char *fit;    /* id of the fitted parameter that it is, "nccl/hopper-nodes"; NULL: none is given */
+    const char
+        *fit; /* id of the fitted parameter that it is, "nccl/hopper-nodes"; NULL: none is given */
 };
 
 /* Numbers of one key and this text are one parameter (hw/draw.h). */

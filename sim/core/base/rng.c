@@ -37,7 +37,8 @@ double rng_uniform(struct rng_stream *stream)
     return (double)(rng_next(stream) >> 11) * 0x1p-53;
 }
 
-/* GSL's view of a stream. GSL wants an unsigned long of at most max; 32 bits are enough for gsl_randist. */
+/* GSL's view of a stream. GSL wants an unsigned long of at most max; 32 bits are enough for
+ * gsl_randist. */
 static void gsl_set(void *state, unsigned long seed)
 {
     *(struct rng_stream *)state = rng_stream(seed, 0, 0);
@@ -51,16 +52,17 @@ static double gsl_get_double(void *state)
     return rng_uniform(state);
 }
 
-static const gsl_rng_type stream_type = {
-    "flopcast-splitmix64", UINT32_MAX, 0, sizeof(struct rng_stream), gsl_set, gsl_get, gsl_get_double};
+static const gsl_rng_type stream_type = {"flopcast-splitmix64", UINT32_MAX, 0,
+    sizeof(struct rng_stream), gsl_set, gsl_get, gsl_get_double};
 
 static gsl_rng as_gsl(struct rng_stream *stream)
 {
     return (gsl_rng){&stream_type, stream};
 }
 
-/* To a multiple of 2^-30, ties to even, as nearbyint() would, for |x| below 2^21: at the magnitude of `unit` doubles
- * are 2^-30 apart. Larger ones have no such digits to lose, or few: they go the long way. */
+/* To a multiple of 2^-30, ties to even, as nearbyint() would, for |x| below 2^21: at the magnitude
+ * of `unit` doubles are 2^-30 apart. Larger ones have no such digits to lose, or few: they go the
+ * long way. */
 static double rng_rounded(double x)
 {
     static const double unit = 0x1.8p22;
@@ -76,8 +78,8 @@ double rng_gaussian(struct rng_stream *stream, double sigma)
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
 {
     gsl_rng rng = as_gsl(stream);
-    /* exp(N(zeta, sigma)) has mean exp(zeta + sigma^2 / 2). Every kernel draws one: gsl_ran_lognormal, by the polar
-     * method, would take a fifth of a run's time more. */
+    /* exp(N(zeta, sigma)) has mean exp(zeta + sigma^2 / 2). Every kernel draws one:
+     * gsl_ran_lognormal, by the polar method, would take a fifth of a run's time more. */
     return rng_rounded(exp(gsl_ran_gaussian_ziggurat(&rng, sigma) - sigma * sigma / 2));
 }
 
@@ -86,7 +88,7 @@ double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
 double rng_lognormal_max(struct rng_stream *stream, double sigma, double n)
 {
     double uniform = fmin(1 - rng_uniform(stream), 1 - 0x1p-53); /* (0, 1) */
-    double above = -expm1(log(uniform) / n);                     /* the chance of one draw above the greatest */
+    double above = -expm1(log(uniform) / n); /* the chance of one draw above the greatest */
     return rng_rounded(exp(sigma * gsl_cdf_ugaussian_Qinv(above) - sigma * sigma / 2));
 }
 
@@ -96,7 +98,8 @@ double rng_exponential(struct rng_stream *stream, double mean)
     return rng_rounded(gsl_ran_exponential(&rng, mean));
 }
 
-static const double BLOM = 0.375; /* Blom 1958: the i-th of n is at the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
+static const double BLOM =
+    0.375; /* Blom 1958: the i-th of n is at the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
 
 double rng_normal_score(int i, int n)
 {

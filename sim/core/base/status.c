@@ -19,14 +19,16 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-__attribute__((format(printf, 2, 0))) static void append(struct diag *diag, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void append(
+    struct diag *diag, const char *format, va_list args)
 {
     size_t room = sizeof diag->text - diag->used;
     int n = vsnprintf(diag->text + diag->used, room, format, args);
     diag->used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* A message quotes what the user wrote, which may hold line breaks or escape sequences for the terminal. */
+/* A message quotes what the user wrote, which may hold line breaks or escape sequences for the
+ * terminal. */
 static void end_message(struct diag *diag, size_t start)
 {
     for (char *c = diag->text + start; *c; c++)
@@ -38,7 +40,8 @@ static void end_message(struct diag *diag, size_t start)
     diag->text[diag->used] = '\0';
 }
 
-__attribute__((format(printf, 2, 3))) static void appendf(struct diag *diag, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void appendf(
+    struct diag *diag, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -65,8 +68,8 @@ static const char *without_detours(char out[LONGEST_PATH], const char *file)
             memmove(name, at + strlen(up), strlen(at + strlen(up)) + 1);
         at = is_name ? out : at + 1;
     }
-    bool same = stat(file, &before) == 0 && stat(out, &after) == 0 && before.st_dev == after.st_dev &&
-                before.st_ino == after.st_ino;
+    bool same = stat(file, &before) == 0 && stat(out, &after) == 0 &&
+                before.st_dev == after.st_dev && before.st_ino == after.st_ino;
     return same ? out : file;
 }
 
@@ -134,7 +137,8 @@ void diag_warn(struct diag *diag, struct source_pos at, const char *format, ...)
 static bool is_warning(const char *line, size_t length)
 {
     static const char warning[] = "warning: ", error[] = "error: ";
-    const char *w = memmem(line, length, warning, strlen(warning)), *e = memmem(line, length, error, strlen(error));
+    const char *w = memmem(line, length, warning, strlen(warning)),
+               *e = memmem(line, length, error, strlen(error));
     return w && (!e || w < e);
 }
 
@@ -168,7 +172,8 @@ static size_t place_in(const char *line, size_t length, const char *file)
     return end && strncmp(line, file, n) == 0 && line[n] == ':' ? (size_t)(end - line) : 0;
 }
 
-void diag_merge_at(struct diag *into, const struct diag *from, const char *file, struct source_pos at)
+void diag_merge_at(
+    struct diag *into, const struct diag *from, const char *file, struct source_pos at)
 {
     static const char mark[] = ": error: ";
     if (from->worst > into->worst)
@@ -223,8 +228,8 @@ static bool is_nearer(struct distance a, struct distance b)
     return a.edits != b.edits ? a.edits < b.edits : a.changed < b.changed;
 }
 
-/* Edits from one short word to another, whatever their case: a letter more, less, another, or two that have changed
- * places. Words that are longer count as far away. */
+/* Edits from one short word to another, whatever their case: a letter more, less, another, or two
+ * that have changed places. Words that are longer count as far away. */
 static struct distance edit_distance(const char *a, const char *b)
 {
     struct distance rows[3][LONGEST_WORD + 1] = {0};
@@ -240,12 +245,15 @@ static struct distance edit_distance(const char *a, const char *b)
                 continue;
             }
             size_t differs = tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]);
-            bool swapped = i > 1 && j > 1 && tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 2]) &&
+            bool swapped = i > 1 && j > 1 &&
+                           tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 2]) &&
                            tolower((unsigned char)a[i - 2]) == tolower((unsigned char)b[j - 1]);
             struct distance more = {row[j - 1].edits + 1, row[j - 1].changed};
             struct distance less = {above[j].edits + 1, above[j].changed};
-            struct distance swap = {before[swapped ? j - 2 : 0].edits + 1, before[swapped ? j - 2 : 0].changed};
-            row[j] = (struct distance){above[j - 1].edits + differs, above[j - 1].changed + differs};
+            struct distance swap = {
+                before[swapped ? j - 2 : 0].edits + 1, before[swapped ? j - 2 : 0].changed};
+            row[j] =
+                (struct distance){above[j - 1].edits + differs, above[j - 1].changed + differs};
             row[j] = is_nearer(more, row[j]) ? more : row[j];
             row[j] = is_nearer(less, row[j]) ? less : row[j];
             row[j] = swapped && is_nearer(swap, row[j]) ? swap : row[j];
@@ -254,8 +262,9 @@ static struct distance edit_distance(const char *a, const char *b)
     return rows[na % 3][nb];
 }
 
-/* Whether what is the name written out or with something behind it: it begins and goes on with the name's letters, in
- * their order, others between them ("bfloat16", "flash_attention_2"). A name of three letters is in too many words. */
+/* Whether what is the name written out or with something behind it: it begins and goes on with the
+ * name's letters, in their order, others between them ("bfloat16", "flash_attention_2"). A name of
+ * three letters is in too many words. */
 static bool is_written_out(const char *what, const char *name)
 {
     enum { LEAST = 4 };
@@ -268,7 +277,8 @@ static bool is_written_out(const char *what, const char *name)
     return n >= LEAST && at == n;
 }
 
-/* The one name that goes on behind what with '_'; NULL: none or several, or what is a name itself. */
+/* The one name that goes on behind what with '_'; NULL: none or several, or what is a name itself.
+ */
 static const char *name_begun(const char *what, const char *const *names, size_t n)
 {
     const char *found = NULL;

@@ -1,5 +1,5 @@
-/* Texts in files that the program carries: CMakeLists.txt makes a list of MODULE/tables/NAME.sql, so that another file
- * is another text and no line of C. */
+/* Texts in files that the program carries: CMakeLists.txt makes a list of MODULE/tables/NAME.sql,
+ * so that another file is another text and no line of C. */
 #ifndef FLOPCAST_BASE_TEXTS_H
 #define FLOPCAST_BASE_TEXTS_H
 

@@ -34,8 +34,10 @@ static const struct dimension_info dimensions[DIM_COUNT] = {
     [DIM_NONE] = {"a number", "", "4, 0.5, 1e6", {{"", 1, false}}},
     [DIM_BYTES] = {"a size", "B", "80 GiB, 25 MB", {{"B", 1, true}, {"bytes", 1, false}}},
     [DIM_BYTES_PER_S] = {"a bandwidth", "B/s", "450 GB/s, 200 Gb/s (bits)",
-        {{"B/s", 1, true}, {"b/s", 0.125, true}, {"bps", 0.125, true}, {"Bps", 1, true}, {"bit/s", 0.125, true}}},
-    [DIM_SECONDS] = {"a time", "s", "5 us, 1.2 ms", {{"s", 1, true}, {"min", 60, false}, {"h", 3600, false}}},
+        {{"B/s", 1, true}, {"b/s", 0.125, true}, {"bps", 0.125, true}, {"Bps", 1, true},
+            {"bit/s", 0.125, true}}},
+    [DIM_SECONDS] = {"a time", "s", "5 us, 1.2 ms",
+        {{"s", 1, true}, {"min", 60, false}, {"h", 3600, false}}},
     [DIM_FLOP_PER_S] = {"a compute rate", "FLOPS", "312 TFLOPS",
         {{"FLOPS", 1, true}, {"FLOP/s", 1, true}, {"OPS", 1, true}}},
     [DIM_WATT] = {"a power", "W", "700 W", {{"W", 1, true}}},
@@ -49,8 +51,9 @@ static double prefix_factor(const char *prefix, size_t length)
     static const struct {
         const char *name;
         double factor;
-    } prefixes[] = {{"", 1}, {"p", 1e-12}, {"n", 1e-9}, {"u", 1e-6}, {"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9},
-        {"T", 1e12}, {"P", 1e15}, {"E", 1e18}, {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}};
+    } prefixes[] = {{"", 1}, {"p", 1e-12}, {"n", 1e-9}, {"u", 1e-6}, {"m", 1e-3}, {"k", 1e3},
+        {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18}, {"Ki", 0x1p10},
+        {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (strlen(prefixes[i].name) == length && strncmp(prefixes[i].name, prefix, length) == 0)
             return prefixes[i].factor;
@@ -78,7 +81,8 @@ bool quantity_parse(double *out, const char *text, enum dimension dimension, cha
 {
     const struct dimension_info *info = &dimensions[dimension];
     /* strtod also reads "inf", "nan" and hexadecimal; a quantity is written in plain decimal. */
-    bool plain = text[strspn(text, "+-.")] >= '0' && text[strspn(text, "+-.")] <= '9' && !strpbrk(text, "xX");
+    bool plain = text[strspn(text, "+-.")] >= '0' && text[strspn(text, "+-.")] <= '9' &&
+                 !strpbrk(text, "xX");
     char *end = NULL;
     errno = 0;
     double value = plain ? strtod(text, &end) : 0;
@@ -91,7 +95,8 @@ bool quantity_parse(double *out, const char *text, enum dimension dimension, cha
     double factor = unit_factor(end, info);
     if (factor == 0) {
         if (*end == '\0')
-            snprintf(why, n, "'%.40s' has no unit; %s needs one (examples: %s)", text, info->what, info->examples);
+            snprintf(why, n, "'%.40s' has no unit; %s needs one (examples: %s)", text, info->what,
+                info->examples);
         else
             snprintf(why, n, "'%.40s' is not %s (examples: %s)", text, info->what, info->examples);
         return false;
@@ -129,8 +134,8 @@ static struct digits read_digits(const char **text, bool negative)
         int units = negative ? '0' - *at : *at - '0';
         out.any = true;
         out.decimals += point;
-        out.too_large |=
-            __builtin_mul_overflow(out.value, 10, &out.value) || __builtin_add_overflow(out.value, units, &out.value);
+        out.too_large |= __builtin_mul_overflow(out.value, 10, &out.value) ||
+                         __builtin_add_overflow(out.value, units, &out.value);
     }
     *text = at;
     return out;
@@ -201,11 +206,12 @@ const char *quantity_format(char *buffer, size_t n, double value, enum dimension
     static const struct {
         double factor;
         const char *name;
-    } prefixes[] = {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"},
-        {1e-9, "n"}, {1e-12, "p"}};
+    } prefixes[] = {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""},
+        {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}, {1e-12, "p"}};
     const char *base = dimensions[dimension].base;
     double size = fabs(value);
-    if (dimension == DIM_NONE || dimension == DIM_FRACTION || dimension == DIM_USD_PER_HOUR || size == 0) {
+    if (dimension == DIM_NONE || dimension == DIM_FRACTION || dimension == DIM_USD_PER_HOUR ||
+        size == 0) {
         snprintf(buffer, n, "%.6g%s%s", value, *base ? " " : "", base);
         return buffer;
     }

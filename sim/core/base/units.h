@@ -1,10 +1,11 @@
-/* Units: text with a unit in, base SI out. "450 GB/s" -> 4.5e11, "2 Tb/s" -> 2.5e11 (b is bits, B bytes), "80
- * GiB", "5 us", "312 TFLOPS", "700 W", "1.5 GHz", "5 %". Prefixes are decimal (k M G T P) unless the i is written (Ki
- * Mi Gi Ti). A bare number is an error for every dimension except DIM_NONE, because it means nothing without
- * its unit.
+/* Units: text with a unit in, base SI out. "450 GB/s" -> 4.5e11, "2 Tb/s" -> 2.5e11 (b is bits, B
+ * bytes), "80 GiB", "5 us", "312 TFLOPS", "700 W", "1.5 GHz", "5 %". Prefixes are decimal (k M G T
+ * P) unless the i is written (Ki Mi Gi Ti). A bare number is an error for every dimension except
+ * DIM_NONE, because it means nothing without its unit.
  *
- * Simulated time is int64 picoseconds: integers are the same on every compiler, and 2^63 ps are 106 days. A run ends at
- * PS_HORIZON, 46 days; a longer span is PS_OVERLONG, which lies beyond it and can be added to any time before it. */
+ * Simulated time is int64 picoseconds: integers are the same on every compiler, and 2^63 ps are 106
+ * days. A run ends at PS_HORIZON, 46 days; a longer span is PS_OVERLONG, which lies beyond it and
+ * can be added to any time before it. */
 #ifndef FLOPCAST_BASE_UNITS_H
 #define FLOPCAST_BASE_UNITS_H
 
@@ -18,8 +19,9 @@ typedef int64_t ps_t; /* simulated time or a span of it, picoseconds */
 #define PS_HORIZON ((ps_t)4000000 * PS_PER_S)
 #define PS_OVERLONG ((ps_t)4500000 * PS_PER_S)
 
-/* To the nearest picosecond, at most PS_OVERLONG. BUG on a span that is negative or no number. Every kernel asks for
- * it, twice: here, for the compiler to see; a call is a tenth of a run's time. */
+/* To the nearest picosecond, at most PS_OVERLONG. BUG on a span that is negative or no number.
+ * Every kernel asks for it, twice: here, for the compiler to see; a call is a tenth of a run's
+ * time. */
 static inline ps_t ps_round(double ps)
 {
     BUG_IF(!(ps >= 0), "span of %g ps", ps);
@@ -50,18 +52,19 @@ enum dimension {
     DIM_COUNT,
 };
 
-/* Parse text as a value of this dimension into *out (base SI). On failure false, and why (n bytes, n >= 128) says what
- * would be right, as in "'5 GB' is not a time (examples: 5 us, 1.2 ms)". *out is then untouched. */
+/* Parse text as a value of this dimension into *out (base SI). On failure false, and why (n bytes,
+ * n >= 128) says what would be right, as in "'5 GB' is not a time (examples: 5 us, 1.2 ms)". *out
+ * is then untouched. */
 bool quantity_parse(double *out, const char *text, enum dimension dimension, char *why, size_t n);
 
-/* A whole number as people write it: "8", "1_000_000", "1e6", "8k", "1.5K", "11.3B", "15T"; k, M, B (or G) and T, in
- * any case, are powers of kilo, with an i (Ki, Mi) of 1024. What it comes to must be whole: "1.0005k" is not. Only
- * COUNT_OK sets *out. */
+/* A whole number as people write it: "8", "1_000_000", "1e6", "8k", "1.5K", "11.3B", "15T"; k, M, B
+ * (or G) and T, in any case, are powers of kilo, with an i (Ki, Mi) of 1024. What it comes to must
+ * be whole: "1.0005k" is not. Only COUNT_OK sets *out. */
 enum count_text { COUNT_OK, COUNT_NO_NUMBER, COUNT_NOT_WHOLE, COUNT_TOO_LARGE };
 enum count_text count_parse(int64_t *out, const char *text, int64_t kilo);
 
-/* value (base SI) with a fitting prefix: "2.04 TB/s", "80 GiB" when an even binary size, else "39.1 GB". Returns
- * buffer. */
+/* value (base SI) with a fitting prefix: "2.04 TB/s", "80 GiB" when an even binary size, else "39.1
+ * GB". Returns buffer. */
 const char *quantity_format(char *buffer, size_t n, double value, enum dimension dimension);
 
 /* "B/s" and so on, for column heads and JSON; "" for DIM_NONE and DIM_FRACTION. */

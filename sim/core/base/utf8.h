@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first character of text[0 .. n) into *character; n > 0. Returns its bytes, 1 to 4; 0: it is no UTF-8 (a truncated
- * or overlong form, a surrogate, above U+10FFFF). */
+/* The first character of text[0 .. n) into *character; n > 0. Returns its bytes, 1 to 4; 0: it is
+ * no UTF-8 (a truncated or overlong form, a surrogate, above U+10FFFF). */
 size_t utf8_character(const char *text, size_t n, uint32_t *character);
 
 /* U+FFFD, which stands for a byte that is no UTF-8. */

@@ -1,4 +1,5 @@
-/* A growing array of any type:  VEC(struct op) ops = {0};  vec_push(&ops, op);  ops.at[i];  vec_free(&ops); */
+/* A growing array of any type: VEC(struct op) ops = {0}; vec_push(&ops, op); ops.at[i];
+ * vec_free(&ops); */
 #ifndef FLOPCAST_BASE_VEC_H
 #define FLOPCAST_BASE_VEC_H
 
@@ -8,37 +9,38 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#define VEC(type)                                                                                                      \
-    struct {                                                                                                           \
-        type *at;                                                                                                      \
-        int n, capacity;                                                                                               \
+#define VEC(type)                                                                                  \
+    struct {                                                                                       \
+        type *at;                                                                                  \
+        int n, capacity;                                                                           \
     }
 
-#define vec_reserve(vec, count)                                                                                        \
-    do {                                                                                                               \
-        if ((count) > (vec)->capacity) {                                                                               \
-            BUG_IF((vec)->capacity > INT_MAX / 2, "%d elements are as many as an array grows to", (vec)->capacity);    \
-            int grown_ = (vec)->capacity ? 2 * (vec)->capacity : 16;                                                   \
-            (vec)->capacity = grown_ > (count) ? grown_ : (count);                                                     \
-            (vec)->at = xrealloc((vec)->at, sizeof *(vec)->at * (size_t)(vec)->capacity);                              \
-        }                                                                                                              \
+#define vec_reserve(vec, count)                                                                    \
+    do {                                                                                           \
+        if ((count) > (vec)->capacity) {                                                           \
+            BUG_IF((vec)->capacity > INT_MAX / 2, "%d elements are as many as an array grows to",  \
+                (vec)->capacity);                                                                  \
+            int grown_ = (vec)->capacity ? 2 * (vec)->capacity : 16;                               \
+            (vec)->capacity = grown_ > (count) ? grown_ : (count);                                 \
+            (vec)->at = xrealloc((vec)->at, sizeof *(vec)->at * (size_t)(vec)->capacity);          \
+        }                                                                                          \
     } while (0)
 
 /* The count goes up last: the value may be one that names the vector. */
-#define vec_push(vec, ...)                                                                                             \
-    do {                                                                                                               \
-        vec_reserve((vec), (vec)->n + 1);                                                                              \
-        (vec)->at[(vec)->n] = (__VA_ARGS__);                                                                           \
-        (vec)->n++;                                                                                                    \
+#define vec_push(vec, ...)                                                                         \
+    do {                                                                                           \
+        vec_reserve((vec), (vec)->n + 1);                                                          \
+        (vec)->at[(vec)->n] = (__VA_ARGS__);                                                       \
+        (vec)->n++;                                                                                \
     } while (0)
 
 /* No more room than for what is there; it may grow again. */
-#define vec_fit(vec)                                                                                                   \
-    do {                                                                                                               \
-        if ((vec)->capacity > (vec)->n) {                                                                              \
-            (vec)->capacity = (vec)->n;                                                                                \
-            (vec)->at = xrealloc((vec)->at, sizeof *(vec)->at * (size_t)(vec)->n);                                     \
-        }                                                                                                              \
+#define vec_fit(vec)                                                                               \
+    do {                                                                                           \
+        if ((vec)->capacity > (vec)->n) {                                                          \
+            (vec)->capacity = (vec)->n;                                                            \
+            (vec)->at = xrealloc((vec)->at, sizeof *(vec)->at * (size_t)(vec)->n);                 \
+        }                                                                                          \
     } while (0)
 
 #define vec_free(vec) (free((vec)->at), (vec)->at = NULL, (vec)->n = (vec)->capacity = 0)

@@ -12,8 +12,9 @@ struct coll_query {
     const struct hw *hw;
 };
 
-/* Fill a cost whose algorithm, protocol, bus_bytes, sms and, as for a ring, both factors and hbm_bytes are set. The
- * caller has checked that the protocol is available. false: the algorithm cannot do it. */
+/* Fill a cost whose algorithm, protocol, bus_bytes, sms and, as for a ring, both factors and
+ * hbm_bytes are set. The caller has checked that the protocol is available. false: the algorithm
+ * cannot do it. */
 bool coll_ring(struct coll_cost *cost, const struct coll_query *query);
 bool coll_tree(struct coll_cost *cost, const struct coll_query *query);
 bool coll_nvls(struct coll_cost *cost, const struct coll_query *query);
@@ -33,19 +34,24 @@ struct coll_rate {
     enum coll_bound bound;
 };
 
-/* Rate of the links inside a node: NVLink (times share), or the channels across nodes. Rate of those between nodes: the
- * NICs (times share). HUGE_VAL: no bytes go there. */
-struct coll_rate coll_intra_rate(const struct coll_cost *cost, const struct coll_query *query, double share);
-struct coll_rate coll_inter_rate(const struct coll_cost *cost, const struct coll_query *query, double share);
+/* Rate of the links inside a node: NVLink (times share), or the channels across nodes. Rate of
+ * those between nodes: the NICs (times share). HUGE_VAL: no bytes go there. */
+struct coll_rate coll_intra_rate(
+    const struct coll_cost *cost, const struct coll_query *query, double share);
+struct coll_rate coll_inter_rate(
+    const struct coll_cost *cost, const struct coll_query *query, double share);
 
-/* The lower of two rates, the first if they are equal; lowers the cost's rate to Bps if that is lower. */
+/* The lower of two rates, the first if they are equal; lowers the cost's rate to Bps if that is
+ * lower. */
 struct coll_rate coll_slower(struct coll_rate a, struct coll_rate b);
 void coll_bound_rate(struct coll_cost *cost, double Bps, enum coll_bound bound);
 
 /* Sets the cost's rate to the lower of both; LL's is bound by the protocol. */
-void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share);
+void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share,
+    double network_share);
 
-/* Share of a GPU's links in its node that serve what it sends to this many others of it. None: all. */
+/* Share of a GPU's links in its node that serve what it sends to this many others of it. None: all.
+ */
 double coll_peers_share(int peers, const struct hw *hw);
 
 /* What NCCL reaches of an NVLink bridge, B/s. */
@@ -59,17 +65,19 @@ double coll_intra_hop_s(const struct coll_query *query, enum coll_algorithm like
 double coll_inter_hop_s(const struct coll_query *query, enum coll_algorithm like);
 double coll_base_s(const struct coll_query *query, enum coll_algorithm like);
 
-/* From when a slice of Simple is sent to another node until its place in the buffer is free again, s. */
+/* From when a slice of Simple is sent to another node until its place in the buffer is free again,
+ * s. */
 double coll_credit_s(const struct hw *hw);
 
-/* What a proxy waits for before it sends, s: a slot of every channel (nccl_slot_bytes), or the whole message if that is
- * less. inter_s: the time of the message's bytes between two nodes. */
+/* What a proxy waits for before it sends, s: a slot of every channel (nccl_slot_bytes), or the
+ * whole message if that is less. inter_s: the time of the message's bytes between two nodes. */
 double coll_slot_s(const struct coll_query *query, double inter_s);
 
 /* floor(log2 nodes) */
 int coll_levels(int nodes);
 
-/* NVLS, NVLSTree: factors and HBM of a GPU whose message the switch adds up; false: not on this shape and hardware. */
+/* NVLS, NVLSTree: factors and HBM of a GPU whose message the switch adds up; false: not on this
+ * shape and hardware. */
 bool coll_over_switch(struct coll_cost *cost, const struct coll_query *query);
 
 /* The steps in which a message passes through the switch (nvls.c). */

@@ -10,13 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-const char *const coll_kind_names[] = {
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv", "peer_copy", NULL};
-const char *const coll_algorithm_names[] = {
-    "Ring", "Tree", "NVLS", "NVLSTree", "CollNetDirect", "CollNetChain", "PAT", "P2P", "Hierarchical", "DeepEP", NULL};
+const char *const coll_kind_names[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+    "reduce", "all_to_all", "send_recv", "peer_copy", NULL};
+const char *const coll_algorithm_names[] = {"Ring", "Tree", "NVLS", "NVLSTree", "CollNetDirect",
+    "CollNetChain", "PAT", "P2P", "Hierarchical", "DeepEP", NULL};
 const char *const coll_protocol_names[] = {"LL", "LL128", "Simple", NULL};
 
-static bool (*const algorithms[COLL_ALGORITHM_COUNT])(struct coll_cost *cost, const struct coll_query *query) = {
+static bool (*const algorithms[COLL_ALGORITHM_COUNT])(
+    struct coll_cost *cost, const struct coll_query *query) = {
     [COLL_RING] = coll_ring,
     [COLL_TREE] = coll_tree,
     [COLL_NVLS] = coll_nvls,
@@ -31,8 +32,8 @@ static bool (*const algorithms[COLL_ALGORITHM_COUNT])(struct coll_cost *cost, co
 
 struct coll_shape coll_shape(struct coll_group group, int gpus_per_node)
 {
-    BUG_IF(group.size < 1 || group.stride < 1 || gpus_per_node < 1, "group of %d ranks, stride %d", group.size,
-        group.stride);
+    BUG_IF(group.size < 1 || group.stride < 1 || gpus_per_node < 1, "group of %d ranks, stride %d",
+        group.size, group.stride);
     if (group.first % gpus_per_node + (group.size - 1) * group.stride < gpus_per_node)
         return (struct coll_shape){group.size, 1, group.size};
     int per_node = group.stride >= gpus_per_node ? 1 : gpus_per_node / group.stride;
@@ -41,14 +42,17 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node)
     return (struct coll_shape){group.size, (group.size + per_node - 1) / per_node, per_node};
 }
 
-/* NCCL's rule: LL and Simple always; LL128 where the GPUs of a node have NVLink and are of a generation that the
- * version knows (Hopper from 2.18 on, Blackwell from 2.26). Between nodes it asks that NIC and GPU share a PCIe switch
- * (from Hopper on, that some GPU of the node does: PXN); where they do not, the cluster file says no_ll128. Then what
- * the network plugin leaves: EFA and Slingshot keep no 128 bytes in order. Source: NVIDIA/nccl
- * src/graph/tuning.cc, 2.10 to 2.28, restated. */
+/* NCCL's rule: LL and Simple always; LL128 where the GPUs of a node have NVLink and are of a
+ * generation that the version knows (Hopper from 2.18 on, Blackwell from 2.26). Between nodes it
+ * asks that NIC and GPU share a PCIe switch (from Hopper on, that some GPU of the node does: PXN);
+ * where they do not, the cluster file says no_ll128. Then what the network plugin leaves: EFA and
+ * Slingshot keep no 128 bytes in order. Source: NVIDIA/nccl src/graph/tuning.cc, 2.10 to 2.28,
+ * restated. */
 static bool knows_ll128(const struct hw *hw)
 {
-    int first = strcmp(hw->gpu.arch, "Hopper") == 0 ? 18 : strcmp(hw->gpu.arch, "Blackwell") == 0 ? 26 : 0;
+    int first = strcmp(hw->gpu.arch, "Hopper") == 0      ? 18
+                : strcmp(hw->gpu.arch, "Blackwell") == 0 ? 26
+                                                         : 0;
     return hw->node.fabric != HW_PCIE && hw_nccl_minor(hw) >= first;
 }
 
@@ -89,7 +93,8 @@ double coll_staged_bytes(enum coll_protocol protocol)
     return 2 * flags[protocol];
 }
 
-/* The first and the last step of a ring, which are not like the others: the rank's own part is read, and written. */
+/* The first and the last step of a ring, which are not like the others: the rank's own part is
+ * read, and written. */
 static double ends(enum coll_kind kind, double ranks)
 {
     static const double parts[COLL_KIND_COUNT + 1] = {
@@ -104,11 +109,11 @@ static double hbm_factor(enum coll_kind kind, enum coll_protocol protocol, struc
     return (1 + leave) * coll_staged_bytes(protocol) + 1 + ends(kind, shape.ranks);
 }
 
-const char *const coll_bound_names[] = {"nothing", "latency", "protocol", "channels", "NVLink", "PCIe", "NIC",
-    "network", "host memory", "shared links", NULL};
+const char *const coll_bound_names[] = {"nothing", "latency", "protocol", "channels", "NVLink",
+    "PCIe", "NIC", "network", "host memory", "shared links", NULL};
 
-bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
-    double bytes, struct coll_shape shape, const struct hw *hw)
+bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm algorithm,
+    enum coll_protocol protocol, double bytes, struct coll_shape shape, const struct hw *hw)
 {
     *out = (struct coll_cost){.algorithm = algorithm, .protocol = protocol};
     if (shape.ranks == 1)
@@ -118,8 +123,8 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
         return false;
     out->bus_bytes = coll_bus_factor(kind, shape.ranks) * bytes;
     out->gpu_out_factor = shape.per_node > 1 ? 1 : 0;
-    /* Each ring leaves a node once, over one NIC; with R rings of 1/R of the bytes a node sends as many bytes as one
-     * rank. */
+    /* Each ring leaves a node once, over one NIC; with R rings of 1/R of the bytes a node sends as
+     * many bytes as one rank. */
     out->node_out_factor = shape.nodes > 1 ? 1 : 0;
     out->hbm_bytes = hbm_factor(kind, protocol, shape) * out->bus_bytes;
     out->sms = coll_sms(shape, hw);

@@ -1,7 +1,8 @@
-/* Hierarchical, in the node and then between nodes: all-reduce as reduce-scatter inside, all-reduce of each rank with
- * its peers of the other nodes, all-gather inside; all-gather across and then inside; reduce-scatter inside and then
- * across. Every stage is a ring; the stages follow each other. NCCL does not do this by itself (MSCCL, BlueConnect and
- * hand-written code do), so it is only taken when forced. */
+/* Hierarchical, in the node and then between nodes: all-reduce as reduce-scatter inside, all-reduce
+ * of each rank with its peers of the other nodes, all-gather inside; all-gather across and then
+ * inside; reduce-scatter inside and then across. Every stage is a ring; the stages follow each
+ * other. NCCL does not do this by itself (MSCCL, BlueConnect and hand-written code do), so it is
+ * only taken when forced. */
 #include "coll/algorithm.h"
 
 #include "base/status.h"
@@ -14,8 +15,8 @@ struct stages {
     enum coll_bound bound;
 };
 
-static void hierarchical_add_stage(
-    struct stages *stages, const struct coll_query *query, enum coll_kind kind, double bytes, struct coll_shape shape)
+static void hierarchical_add_stage(struct stages *stages, const struct coll_query *query,
+    enum coll_kind kind, double bytes, struct coll_shape shape)
 {
     struct coll_cost cost;
     bool possible = coll_cost(&cost, kind, COLL_RING, query->protocol, bytes, shape, query->hw);
@@ -27,8 +28,8 @@ static void hierarchical_add_stage(
         stages->nvlink_bytes += cost.bus_bytes;
     } else { /* the rings of all local ranks share the node's NICs */
         double together = query->shape.per_node * cost.bus_bytes;
-        coll_bound_rate(
-            &cost, cost.bus_bytes / (together / coll_node_Bps(query->hw)), coll_link_bound(query->hw, true));
+        coll_bound_rate(&cost, cost.bus_bytes / (together / coll_node_Bps(query->hw)),
+            coll_link_bound(query->hw, true));
         bytes_s = fmax(bytes_s, together / coll_node_Bps(query->hw));
         stages->network_bytes += together;
     }

@@ -22,7 +22,8 @@ static double pcie_paths(const struct hw *hw)
 
 static double pcie_Bps(const struct hw *hw)
 {
-    return quantity_is_set(hw->node.pcie_bandwidth) ? pcie_paths(hw) * hw->node.pcie_bandwidth.value : HUGE_VAL;
+    return quantity_is_set(hw->node.pcie_bandwidth) ? pcie_paths(hw) * hw->node.pcie_bandwidth.value
+                                                    : HUGE_VAL;
 }
 
 /* Of all NICs of a node, not counting PCIe and uplinks. */
@@ -33,7 +34,8 @@ static double nics_Bps(const struct hw *hw)
 
 double coll_nic_Bps(const struct hw *hw)
 {
-    return fmin(hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value, pcie_Bps(hw) / hw->node.nics.value);
+    return fmin(hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value,
+        pcie_Bps(hw) / hw->node.nics.value);
 }
 
 double coll_node_Bps(const struct hw *hw)
@@ -88,9 +90,9 @@ double coll_sms(struct coll_shape shape, const struct hw *hw)
     return fmax(1, round(coll_channels(inter_node, hw) * share));
 }
 
-/* NVLinks of a mesh are taken to be spread evenly over all pairs: of the six of a V100 in DGX-1V two GPUs have one,
- * two or none between them, here 6/7, and four GPUs have four, here 18/7 (topology matrix in the README of PyTorch's
- * DDP benchmark). */
+/* NVLinks of a mesh are taken to be spread evenly over all pairs: of the six of a V100 in DGX-1V
+ * two GPUs have one, two or none between them, here 6/7, and four GPUs have four, here 18/7
+ * (topology matrix in the README of PyTorch's DDP benchmark). */
 double coll_peers_share(int peers, const struct hw *hw)
 {
     double others = hw->node.gpus.value - 1;
@@ -106,21 +108,23 @@ double coll_pair_Bps(const struct hw *hw, int a, int b)
     return mesh ? coll_gpu_Bps(hw) * coll_peers_share(1, hw) : 0;
 }
 
-/* Their data passes from GPU to GPU in a node, so the channels across nodes carry all of it there too. */
+/* Their data passes from GPU to GPU in a node, so the channels across nodes carry all of it there
+ * too. */
 bool coll_by_channels(enum coll_algorithm algorithm)
 {
     return algorithm == COLL_RING || algorithm == COLL_TREE || algorithm == COLL_PAT;
 }
 
-/* In one node: what the node's own channels reach. Over nodes, if data passes from GPU to GPU: what the channels across
- * nodes reach. */
-struct coll_rate coll_intra_rate(const struct coll_cost *cost, const struct coll_query *query, double share)
+/* In one node: what the node's own channels reach. Over nodes, if data passes from GPU to GPU: what
+ * the channels across nodes reach. */
+struct coll_rate coll_intra_rate(
+    const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
     if (cost->gpu_out_factor == 0)
         return (struct coll_rate){HUGE_VAL, COLL_BOUND_NONE};
-    struct coll_rate rate = {
-        coll_gpu_Bps(hw) * coll_peers_share(query->shape.per_node - 1, hw), coll_link_bound(hw, false)};
+    struct coll_rate rate = {coll_gpu_Bps(hw) * coll_peers_share(query->shape.per_node - 1, hw),
+        coll_link_bound(hw, false)};
     if (cost->node_out_factor > 0 && coll_by_channels(cost->algorithm) &&
         quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
         double channels_Bps = coll_channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
@@ -131,11 +135,11 @@ struct coll_rate coll_intra_rate(const struct coll_cost *cost, const struct coll
     return rate;
 }
 
-/* Without GPUDirect the proxy thread of a process copies all that it sends and receives through host memory. A ring
- * leaves a node from one process and enters it at another, if there are two; a tree sends up and down from one process
- * at each NIC; an all_to_all sends and receives in every process. Seen on p3dn (NCCL 2.4): a ring of 16 processes
- * gets 5.5 GB/s over the one NIC, 2 processes 2.55 (aws-samples/eks-efa-examples), and on g4dn, 2 processes: 3.1 GB/s.
- */
+/* Without GPUDirect the proxy thread of a process copies all that it sends and receives through
+ * host memory. A ring leaves a node from one process and enters it at another, if there are two; a
+ * tree sends up and down from one process at each NIC; an all_to_all sends and receives in every
+ * process. Seen on p3dn (NCCL 2.4): a ring of 16 processes gets 5.5 GB/s over the one NIC, 2
+ * processes 2.55 (aws-samples/eks-efa-examples), and on g4dn, 2 processes: 3.1 GB/s. */
 static double staged_Bps(const struct coll_cost *cost, const struct coll_query *query)
 {
     const struct hw *hw = query->hw;
@@ -147,22 +151,25 @@ static double staged_Bps(const struct coll_cost *cost, const struct coll_query *
     return processes * hw->cluster.nccl_staging_bandwidth.value / (one_way ? 1 : 2);
 }
 
-struct coll_rate coll_inter_rate(const struct coll_cost *cost, const struct coll_query *query, double share)
+struct coll_rate coll_inter_rate(
+    const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
     if (cost->node_out_factor == 0)
         return (struct coll_rate){HUGE_VAL, COLL_BOUND_NONE};
-    struct coll_rate rate = coll_slower(
-        (struct coll_rate){coll_node_Bps(hw) * coll_nic_share(query->shape, hw) * share, coll_link_bound(hw, true)},
-        (struct coll_rate){staged_Bps(cost, query), COLL_BOUND_HOST_MEMORY});
+    struct coll_rate rate =
+        coll_slower((struct coll_rate){coll_node_Bps(hw) * coll_nic_share(query->shape, hw) * share,
+                        coll_link_bound(hw, true)},
+            (struct coll_rate){staged_Bps(cost, query), COLL_BOUND_HOST_MEMORY});
     rate.Bps /= cost->node_out_factor;
     return rate;
 }
 
-void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share)
+void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share,
+    double network_share)
 {
-    struct coll_rate rate =
-        coll_slower(coll_inter_rate(cost, query, network_share), coll_intra_rate(cost, query, nvlink_share));
+    struct coll_rate rate = coll_slower(
+        coll_inter_rate(cost, query, network_share), coll_intra_rate(cost, query, nvlink_share));
     cost->max_rate_Bps = rate.Bps;
     cost->rate_bound = query->protocol == COLL_LL ? COLL_BOUND_PROTOCOL : rate.bound;
 }
@@ -178,7 +185,8 @@ double coll_base_s(const struct coll_query *query, enum coll_algorithm like)
                                           : nccl_base_s[like][query->protocol];
 }
 
-static double intra_hop_s(enum coll_algorithm like, enum coll_protocol protocol, const struct hw *hw)
+static double intra_hop_s(
+    enum coll_algorithm like, enum coll_protocol protocol, const struct hw *hw)
 {
     enum nccl_link link = hw->node.fabric == HW_PCIE ? NCCL_PCI : NCCL_NVLINK;
     double builtin_s = nccl_hop_s[like][link][protocol];
@@ -187,7 +195,8 @@ static double intra_hop_s(enum coll_algorithm like, enum coll_protocol protocol,
     return hw->node.nccl_hop_latency.value * builtin_s / nccl_hop_s[COLL_RING][link][COLL_SIMPLE];
 }
 
-/* Share of the posts of many channels that a message makes: of one channel nothing, of c all but one of them. */
+/* Share of the posts of many channels that a message makes: of one channel nothing, of c all but
+ * one of them. */
 static double more_channels(enum coll_protocol protocol, double bytes)
 {
     return 1 - 1 / nccl_channels(protocol, bytes, INT_MAX);
@@ -206,19 +215,20 @@ double coll_credit_s(const struct hw *hw)
     return quantity_is_set(credit) ? credit.value : net_hop_s(COLL_RING, COLL_SIMPLE, hw);
 }
 
-/* Beside the network the proxies take their time to send a step's pieces: a ring's chunk of Simple in its slices,
- * others in one piece. */
-static double inter_hop_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
+/* Beside the network the proxies take their time to send a step's pieces: a ring's chunk of Simple
+ * in its slices, others in one piece. */
+static double inter_hop_s(
+    enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
 {
     const struct hw_cluster *cluster = &hw->cluster;
     double slices = like == COLL_RING && protocol == COLL_SIMPLE ? nccl_slices : 1;
-    double post_s =
-        like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
+    double post_s = like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value
+                                      : cluster->nccl_tree_post_latency.value;
     return net_hop_s(like, protocol, hw) + post_s * more_channels(protocol, bytes);
 }
 
-double coll_hop_s(
-    enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool inter_node, const struct hw *hw)
+double coll_hop_s(enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes,
+    bool inter_node, const struct hw *hw)
 {
     if (algorithm == COLL_COLLNET_CHAIN) /* Simple flushes */
         return inter_node ? nccl_collnet_chain_net_s + 2 * hw->cluster.nccl_net_latency.value

@@ -44,18 +44,20 @@ const double nccl_pat_rank_s = 2.8 * US;
 const double nccl_pat_share = 0.75;
 
 static const struct nccl_arch archs[] = {
-    {"Volta", {39.0e9, 39.0e9, 20.4e9}, 20e9, {26.5e9, 18.5e9, 10.0e9}, {20e9, 20e9, 20e9}, {26.5e9, 18.5e9, 10.0e9},
-        0},
-    {"Ampere", {87.7e9, 39.0e9, 20.4e9}, 20e9, {24.0e9, 23.6e9, 17.8e9}, {20e9, 20e9, 20e9}, {24.0e9, 23.6e9, 17.8e9},
-        0},
-    {"Hopper", {141e9, 39.0e9, 20.4e9}, 36.7e9, {38.7e9, 41.4e9, 36.0e9}, {36.7e9, 36.7e9, 29.0e9}, {0, 57.7e9, 45.5e9},
-        0.85},
-    {"Blackwell", {282e9, 39.0e9, 20.4e9}, 40e9, {70e9, 42.8e9, 24e9}, {55.6e9, 31.67e9, 20e9}, {0, 96e9, 80e9}, 0.74},
+    {"Volta", {39.0e9, 39.0e9, 20.4e9}, 20e9, {26.5e9, 18.5e9, 10.0e9}, {20e9, 20e9, 20e9},
+        {26.5e9, 18.5e9, 10.0e9}, 0},
+    {"Ampere", {87.7e9, 39.0e9, 20.4e9}, 20e9, {24.0e9, 23.6e9, 17.8e9}, {20e9, 20e9, 20e9},
+        {24.0e9, 23.6e9, 17.8e9}, 0},
+    {"Hopper", {141e9, 39.0e9, 20.4e9}, 36.7e9, {38.7e9, 41.4e9, 36.0e9}, {36.7e9, 36.7e9, 29.0e9},
+        {0, 57.7e9, 45.5e9}, 0.85},
+    {"Blackwell", {282e9, 39.0e9, 20.4e9}, 40e9, {70e9, 42.8e9, 24e9}, {55.6e9, 31.67e9, 20e9},
+        {0, 96e9, 80e9}, 0.74},
 };
 
 const struct nccl_arch *nccl_arch(const struct hw *hw)
 {
-    bool other = strcmp(hw->gpu.arch, "Ada") == 0 || strcmp(hw->gpu.arch, "CDNA") == 0; /* RCCL's are not at hand */
+    bool other = strcmp(hw->gpu.arch, "Ada") == 0 ||
+                 strcmp(hw->gpu.arch, "CDNA") == 0; /* RCCL's are not at hand */
     const char *name = other ? "Ampere" : hw->gpu.arch;
     size_t n = sizeof archs / sizeof *archs;
     for (size_t i = 0; i < n; i++)
@@ -81,12 +83,14 @@ double nccl_tree_share(enum coll_protocol protocol, int nodes)
     return nodes > 1 ? more[protocol] : one_node[protocol];
 }
 
-double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape)
+double nccl_tree_max_Bps(
+    const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape)
 {
     static const int most_channels = 8;
     const struct nccl_arch *arch = nccl_arch(hw);
     int c = nccl_column(shape.nodes);
-    double reached = nccl_tree_share(protocol, shape.nodes) / nccl_tree_share(COLL_SIMPLE, shape.nodes);
+    double reached =
+        nccl_tree_share(protocol, shape.nodes) / nccl_tree_share(COLL_SIMPLE, shape.nodes);
     double each = nvls ? arch->nvls_tree[c] : arch->tree[c] * reached;
     if (protocol == COLL_LL128)
         each = fmin(each, arch->tree_ll128[c]);
@@ -95,7 +99,8 @@ double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool 
 
 double nccl_ring_share(enum coll_protocol protocol, int nodes)
 {
-    static const double one_node[COLL_PROTOCOL_COUNT] = {0.5, 0.92, 1}, more[COLL_PROTOCOL_COUNT] = {0.5, 0.9375, 1};
+    static const double one_node[COLL_PROTOCOL_COUNT] = {0.5, 0.92, 1},
+                        more[COLL_PROTOCOL_COUNT] = {0.5, 0.9375, 1};
     return nodes > 1 ? more[protocol] : one_node[protocol];
 }
 
@@ -108,9 +113,12 @@ double nccl_tree_correction(enum coll_protocol protocol, double bytes)
 {
     enum { SIZES = 23 }; /* 64 B, 128 B, ... 256 MiB */
     static const double table[COLL_PROTOCOL_COUNT][SIZES] = {
-        [COLL_LL] = {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
-        [COLL_LL128] = {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
-        [COLL_SIMPLE] = {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
+        [COLL_LL] = {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1,
+            1, 1},
+        [COLL_LL128] = {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9,
+            .9, 1, 1},
+        [COLL_SIMPLE] = {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7,
+            .7, .8, .9, .9},
     };
     double size = floor(log2(bytes / 64));
     return size < 0 || size >= SIZES ? 1 : table[protocol][(int)size];
@@ -126,8 +134,9 @@ double nccl_nvls_search(const struct hw *hw)
 double nccl_nvls_channels(bool several, const struct hw *hw)
 {
     double channels = nccl_nvls_search(hw);
-    return several && quantity_is_set(hw->cluster.nccl_channels) ? fmax(channels, hw->cluster.nccl_channels.value)
-                                                                 : channels;
+    return several && quantity_is_set(hw->cluster.nccl_channels)
+               ? fmax(channels, hw->cluster.nccl_channels.value)
+               : channels;
 }
 
 double nccl_nvls_step_bytes(double bytes, struct coll_shape shape, const struct hw *hw)
@@ -135,7 +144,8 @@ double nccl_nvls_step_bytes(double bytes, struct coll_shape shape, const struct 
     /* A larger chunk is cut to `chunk` if the message has fewer than `steps` steps of it. */
     static const struct cut {
         double chunk, steps;
-    } one_node[] = {{0x1p16, 64}, {0x1p15, 8}, {0x1p14, 2}}, more[] = {{0x1p17, 16}, {0x1p16, 4}, {0x1p15, 1}};
+    } one_node[] = {{0x1p16, 64}, {0x1p15, 8}, {0x1p14, 2}},
+      more[] = {{0x1p17, 16}, {0x1p16, 4}, {0x1p15, 1}};
     static const double most = 0x1p17, most_of_many_nodes = 0x1p16;
     bool several = shape.nodes > 1;
     double heads = nccl_nvls_channels(several, hw) * shape.per_node,
@@ -149,13 +159,15 @@ double nccl_nvls_step_bytes(double bytes, struct coll_shape shape, const struct 
 
 double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels)
 {
-    /* Threads of a channel times bytes a thread: NCCL_*_MAX_NTHREADS and NCCL_*_THREAD_THRESHOLD of src/include, 2.2x.
-     * Kind: assumed. They are quoted from memory, no copy of that file was at hand; what depends on them is fitted. */
+    /* Threads of a channel times bytes a thread: NCCL_*_MAX_NTHREADS and NCCL_*_THREAD_THRESHOLD of
+     * src/include, 2.2x. Kind: assumed. They are quoted from memory, no copy of that file was at
+     * hand; what depends on them is fitted. */
     static const double bytes_each[COLL_PROTOCOL_COUNT] = {512 * 8, 640 * 8, 512 * 64};
     return fmin(fmax(floor(bytes / bytes_each[protocol]), 1), max_channels);
 }
 
-/* A peer on another node has two channels, one where there are many ranks; all peers of the group have the fewest. */
+/* A peer on another node has two channels, one where there are many ranks; all peers of the group
+ * have the fewest. */
 static int net_peer_channels(int ranks, int all)
 {
     int channels = 2;
@@ -164,19 +176,22 @@ static int net_peer_channels(int ranks, int all)
     return channels;
 }
 
-struct nccl_p2p nccl_p2p(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw)
+struct nccl_p2p nccl_p2p(
+    enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw)
 {
     static const double kib = 1024, nvlink_chunk = 512, network_chunk = 128;
     bool several = shape.nodes > 1;
     double chunk = kib * (several ? network_chunk : nvlink_chunk);
-    double least = several ? chunk / 2 : chunk / 8, most = several ? chunk : chunk * 32; /* bytes of a part */
-    double laid = coll_channels(several, hw);                                            /* a search: once */
+    double least = several ? chunk / 2 : chunk / 8,
+           most = several ? chunk : chunk * 32; /* bytes of a part */
+    double laid = coll_channels(several, hw);   /* a search: once */
     int all = 1;
     while (all < laid)
         all *= 2;
     bool few = several && kind == COLL_ALL_TO_ALL;
     int channels = few ? net_peer_channels(shape.ranks, all) : all, top = channels;
-    while (channels * shape.ranks > all && channels > 1) /* one channel does one send at a time, if they suffice */
+    while (channels * shape.ranks > all &&
+           channels > 1) /* one channel does one send at a time, if they suffice */
         channels /= 2;
     while (top * shape.ranks > 4 * all && top > 1) /* and no more than four */
         top /= 2;

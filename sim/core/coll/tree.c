@@ -1,13 +1,16 @@
-/* Double binary tree, all-reduce only: a chain inside each node and two complementary binary trees between nodes, each
- * with half of the data, reduced up and broadcast down (Sanders, Speck, Traff 2009; NCCL 2.4). Latency 2 ((p - 1)
- * inside + floor(log2 N) across), as NCCL's tuner counts. A node inside one tree (one parent, two children, half of the
- * data: S/2 up, 2 S/2 down) is a leaf of the other (S/2 up): 2 S leave it over its NICs. On two nodes each is the root
- * of one tree and the leaf of the other: S/2 down and S/2 up, half of that (why two nodes are special).
+/* Double binary tree, all-reduce only: a chain inside each node and two complementary binary trees
+ * between nodes, each with half of the data, reduced up and broadcast down (Sanders, Speck, Traff
+ * 2009; NCCL 2.4). Latency 2 ((p - 1) inside + floor(log2 N) across), as NCCL's tuner counts. A
+ * node inside one tree (one parent, two children, half of the data: S/2 up, 2 S/2 down) is a leaf
+ * of the other (S/2 up): 2 S leave it over its NICs. On two nodes each is the root of one tree and
+ * the leaf of the other: S/2 down and S/2 up, half of that (why two nodes are special).
  *
- * Between nodes a proxy sends a slot when it is complete, up and down. Seen in the fitted tables: without it their
- * misfit is larger by a twelfth, and what a channel posts on InfiniBand, 0.14 +- 0.32 us beside it, would be 0.26.
+ * Between nodes a proxy sends a slot when it is complete, up and down. Seen in the fitted tables:
+ * without it their misfit is larger by a twelfth, and what a channel posts on InfiniBand, 0.14 +-
+ * 0.32 us beside it, would be 0.26.
  *
- * Medium messages do not fill the tree's pipeline: the tuner's table of corrections says by how much. */
+ * Medium messages do not fill the tree's pipeline: the tuner's table of corrections says by how
+ * much. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
@@ -35,6 +38,7 @@ bool coll_tree(struct coll_cost *cost, const struct coll_query *query)
     double intra_s = (query->shape.per_node - 1) * coll_intra_hop_s(query, COLL_TREE);
     double inter_s = nodes > 1 ? coll_levels(nodes) * level_s(cost, query, share) : 0;
     double unfilled = 1 / nccl_tree_correction(query->protocol, query->bytes) - 1;
-    cost->latency_s = coll_base_s(query, COLL_TREE) + 2 * (intra_s + inter_s) + unfilled * coll_bytes_s(cost);
+    cost->latency_s =
+        coll_base_s(query, COLL_TREE) + 2 * (intra_s + inter_s) + unfilled * coll_bytes_s(cost);
     return true;
 }

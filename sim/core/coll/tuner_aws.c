@@ -1,10 +1,11 @@
-/* The tuner of aws-ofi-nccl: regions of ranks and bytes, each with an algorithm and a protocol; the first that covers a
- * collective is taken. Only on three nodes or more of 8 ranks. An upper bound is a polygon; it is interpolated in the
- * logarithms of both, and beyond its ends taken as at its ends (assumed).
+/* The tuner of aws-ofi-nccl: regions of ranks and bytes, each with an algorithm and a protocol; the
+ * first that covers a collective is taken. Only on three nodes or more of 8 ranks. An upper bound
+ * is a polygon; it is interpolated in the logarithms of both, and beyond its ends taken as at its
+ * ends (assumed).
  *
- * Source: aws/aws-ofi-nccl src/tuner/nccl_ofi_regions.cpp and src/platform-aws.cpp @2daf7d3, restated from notes that
- * give most vertices. Left out: p6's pocket of Ring LL128 from 18 to 134 MB, p6's all_gather and reduce_scatter (no
- * vertices at hand); there NCCL's own rule decides. */
+ * Source: aws/aws-ofi-nccl src/tuner/nccl_ofi_regions.cpp and src/platform-aws.cpp @2daf7d3,
+ * restated from notes that give most vertices. Left out: p6's pocket of Ring LL128 from 18 to 134
+ * MB, p6's all_gather and reduce_scatter (no vertices at hand); there NCCL's own rule decides. */
 #include "coll/tuner.h"
 
 #include "coll/nccl.h"
@@ -28,23 +29,30 @@ static const struct region {
     } most[MOST_VERTICES]; /* none: no bound */
 } regions[] = {
     {HW_PLUGIN_P5, COLL_ALL_REDUCE, COLL_TREE, COLL_LL128, 0,
-        {{32, 37.7 * MB}, {64, 117 * MB}, {128, 302 * MB}, {256, 302 * MB}, {512, 335 * MB}, {1024, 537 * MB},
-            {2048, 403 * MB}}},
+        {{32, 37.7 * MB}, {64, 117 * MB}, {128, 302 * MB}, {256, 302 * MB}, {512, 335 * MB},
+            {1024, 537 * MB}, {2048, 403 * MB}}},
     {HW_PLUGIN_P5, COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 160, {{0, 0}}},
-    {HW_PLUGIN_P5, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 0, {{32, 1.6 * GB}, {64, 2.1 * GB}, {128, 2.1 * GB}}},
+    {HW_PLUGIN_P5, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 0,
+        {{32, 1.6 * GB}, {64, 2.1 * GB}, {128, 2.1 * GB}}},
     {HW_PLUGIN_P5, COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 128, {{128, 6.4 * GB}}},
     {HW_PLUGIN_P5, COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 0, {{0, 0}}},
     {HW_PLUGIN_P5EN, COLL_ALL_REDUCE, COLL_TREE, COLL_LL, 0, {{32, 192 * KIB}}},
-    {HW_PLUGIN_P5EN, COLL_ALL_REDUCE, COLL_TREE, COLL_LL128, 0, {{127, 129.5 * MB}, {1024, 218 * MB}}},
-    {HW_PLUGIN_P5EN, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 0, {{32, 294 * MB}, {64, 589 * MB}, {128, 549 * MB}}},
+    {HW_PLUGIN_P5EN, COLL_ALL_REDUCE, COLL_TREE, COLL_LL128, 0,
+        {{127, 129.5 * MB}, {1024, 218 * MB}}},
+    {HW_PLUGIN_P5EN, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 0,
+        {{32, 294 * MB}, {64, 589 * MB}, {128, 549 * MB}}},
     {HW_PLUGIN_P5EN, COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 0,
         {{32, 510 * MB}, {256, 7.5 * GB}, {448, 17 * GB}}},
     {HW_PLUGIN_P5EN, COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 0, {{0, 0}}},
-    {HW_PLUGIN_P5EN, COLL_ALL_GATHER, COLL_RING, COLL_LL, 0, {{128, 4.7 * MB}, {384, 13.6 * MB}, {1024, 33.6 * MB}}},
-    {HW_PLUGIN_P5EN, COLL_ALL_GATHER, COLL_RING, COLL_LL128, 0, {{32, 495 * MB}, {64, 956 * MB}, {384, 7.2 * GB}}},
+    {HW_PLUGIN_P5EN, COLL_ALL_GATHER, COLL_RING, COLL_LL, 0,
+        {{128, 4.7 * MB}, {384, 13.6 * MB}, {1024, 33.6 * MB}}},
+    {HW_PLUGIN_P5EN, COLL_ALL_GATHER, COLL_RING, COLL_LL128, 0,
+        {{32, 495 * MB}, {64, 956 * MB}, {384, 7.2 * GB}}},
     {HW_PLUGIN_P5EN, COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 0, {{0, 0}}},
-    {HW_PLUGIN_P5EN, COLL_REDUCE_SCATTER, COLL_RING, COLL_LL, 0, {{128, 4.7 * MB}, {256, 7.3 * MB}}},
-    {HW_PLUGIN_P5EN, COLL_REDUCE_SCATTER, COLL_RING, COLL_LL128, 0, {{32, 589 * MB}, {128, 2.4 * GB}, {256, 7.2 * GB}}},
+    {HW_PLUGIN_P5EN, COLL_REDUCE_SCATTER, COLL_RING, COLL_LL, 0,
+        {{128, 4.7 * MB}, {256, 7.3 * MB}}},
+    {HW_PLUGIN_P5EN, COLL_REDUCE_SCATTER, COLL_RING, COLL_LL128, 0,
+        {{32, 589 * MB}, {128, 2.4 * GB}, {256, 7.2 * GB}}},
     {HW_PLUGIN_P5EN, COLL_REDUCE_SCATTER, COLL_RING, COLL_SIMPLE, 0, {{0, 0}}},
     {HW_PLUGIN_P6, COLL_ALL_REDUCE, COLL_TREE, COLL_LL, 0, {{32, 384 * KIB}}},
     {HW_PLUGIN_P6, COLL_ALL_REDUCE, COLL_TREE, COLL_LL128, 0,
@@ -79,7 +87,8 @@ bool nccl_aws_choice(struct coll_force *out, const struct coll_query *query)
     for (size_t i = 0; i < sizeof regions / sizeof *regions; i++) {
         const struct region *region = &regions[i];
         if (region->plugin != query->hw->cluster.nccl_plugin || region->kind != query->kind ||
-            query->shape.ranks < region->from_ranks || query->bytes > bound(region, query->shape.ranks))
+            query->shape.ranks < region->from_ranks ||
+            query->bytes > bound(region, query->shape.ranks))
             continue;
         *out = (struct coll_force){(int)region->algorithm, (int)region->protocol};
         return true;

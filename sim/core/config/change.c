@@ -45,7 +45,8 @@ static size_t byte_of(const char *text, size_t n, size_t character)
 {
     size_t at = 0;
     for (; at < n; at++) {
-        bool begins = ((unsigned char)text[at] & 0xc0) != 0x80; /* UTF-8: a later byte of a character is 10xxxxxx */
+        bool begins = ((unsigned char)text[at] & 0xc0) !=
+                      0x80; /* UTF-8: a later byte of a character is 10xxxxxx */
         if (begins && character-- == 0)
             break;
     }
@@ -64,15 +65,18 @@ static size_t held(const struct config_doc *doc, const char *path, struct arena 
     size_t n = 0;
     for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.')) {
         size_t length = (size_t)(dot - path);
-        if (!change_find(config_root(doc), arena_printf(arena, "%.*s", (int)length, path)).value.doc)
+        if (!change_find(config_root(doc), arena_printf(arena, "%.*s", (int)length, path))
+                 .value.doc)
             break;
         n = length;
     }
     return n;
 }
 
-/* "a: 1, b: {c: 2, d: 3}" of a, b.c and b.d; skip: the number of characters of their paths that are written already. */
-static void write_additions(FILE *out, const struct additions *added, size_t skip, const char *quote)
+/* "a: 1, b: {c: 2, d: 3}" of a, b.c and b.d; skip: the number of characters of their paths that are
+ * written already. */
+static void write_additions(
+    FILE *out, const struct additions *added, size_t skip, const char *quote)
 {
     bool *done = xcalloc((size_t)added->n, sizeof *done);
     const char *joint = "";
@@ -101,11 +105,11 @@ static void write_additions(FILE *out, const struct additions *added, size_t ski
     free(done);
 }
 
-/* Into the mapping: inside its brackets; of the root at the end of the text; else before its first key, where its
- * indentation is known. The text of an addition ends without a line end in brackets, and with one
- * in lines. */
-static struct edit insert(const struct config_doc *doc, struct config_node mapping, const struct additions *added,
-    size_t skip, const char *text, size_t n, struct arena *arena)
+/* Into the mapping: inside its brackets; of the root at the end of the text; else before its first
+ * key, where its indentation is known. The text of an addition ends without a line end in brackets,
+ * and with one in lines. */
+static struct edit insert(const struct config_doc *doc, struct config_node mapping,
+    const struct additions *added, size_t skip, const char *text, size_t n, struct arena *arena)
 {
     const struct document_node *node = &doc->nodes.at[mapping.id];
     size_t first = byte_of(text, n, node->from), last = byte_of(text, n, node->to);
@@ -116,25 +120,30 @@ static struct edit insert(const struct config_doc *doc, struct config_node mappi
     BUG_IF(!out, "open_memstream failed");
     write_additions(out, added, skip, flow ? "\"" : "");
     fclose(out);
-    struct edit edit = {last - 1, last - 1, arena_printf(arena, "%s%s", config_count(mapping) > 0 ? ", " : "", lines)};
+    struct edit edit = {last - 1, last - 1,
+        arena_printf(arena, "%s%s", config_count(mapping) > 0 ? ", " : "", lines)};
     if (!flow && mapping.id == 0)
-        edit = (struct edit){n, n, arena_printf(arena, "%s%s\n", text[n - 1] == '\n' ? "" : "\n", lines)};
+        edit = (struct edit){
+            n, n, arena_printf(arena, "%s%s\n", text[n - 1] == '\n' ? "" : "\n", lines)};
     else if (!flow)
-        edit = (struct edit){first, first, arena_printf(arena, "%s\n%*s", lines, node->column - 1, "")};
+        edit = (struct edit){
+            first, first, arena_printf(arena, "%s\n%*s", lines, node->column - 1, "")};
     free(lines);
     return edit;
 }
 
-/* All that is added to one mapping under one key is one edit: the one of the first of them. added: changes from that
- * one on. */
-static enum status config_change_add(struct edit *out, const struct config_doc *doc, struct additions *added,
-    const char *text, size_t n, struct arena *arena, struct diag *diag)
+/* All that is added to one mapping under one key is one edit: the one of the first of them. added:
+ * changes from that one on. */
+static enum status config_change_add(struct edit *out, const struct config_doc *doc,
+    struct additions *added, const char *text, size_t n, struct arena *arena, struct diag *diag)
 {
     const char *path = added->list[0]->path;
     size_t into = held(doc, path, arena), skip = into ? into + 1 : 0;
-    struct config_node mapping = change_find(config_root(doc), arena_printf(arena, "%.*s", (int)into, path)).value;
+    struct config_node mapping =
+        change_find(config_root(doc), arena_printf(arena, "%.*s", (int)into, path)).value;
     if (config_kind(mapping) != CONFIG_MAPPING)
-        return diag_input(diag, (struct source_pos){.file = doc->name}, "there is no '%s' to change; write one", path);
+        return diag_input(diag, (struct source_pos){.file = doc->name},
+            "there is no '%s' to change; write one", path);
     size_t same = skip + strcspn(path + skip, ".");
     int kept = 0, n_added = added->n;
     const struct config_change **rest = ARENA_ARRAY(arena, const struct config_change *, n_added);
@@ -149,11 +158,12 @@ static enum status config_change_add(struct edit *out, const struct config_doc *
     return STATUS_OK;
 }
 
-/* Bytes of the line break that ends the text; 0: it ends otherwise. YAML 1.1 has five: CR LF, LF, CR and, of Unicode,
- * next line, line separator and paragraph separator. */
+/* Bytes of the line break that ends the text; 0: it ends otherwise. YAML 1.1 has five: CR LF, LF,
+ * CR and, of Unicode, next line, line separator and paragraph separator. */
 static size_t line_break(const char *text, size_t n)
 {
-    static const char *const BREAKS[] = {"\r\n", "\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+    static const char *const BREAKS[] = {
+        "\r\n", "\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
     for (size_t i = 0; i < sizeof BREAKS / sizeof *BREAKS; i++) {
         size_t length = strlen(BREAKS[i]);
         if (n >= length && memcmp(text + n - length, BREAKS[i], length) == 0)
@@ -162,8 +172,8 @@ static size_t line_break(const char *text, size_t n)
     return 0;
 }
 
-static struct edit change_replace(const struct config_doc *doc, struct pair pair, const struct config_change *change,
-    const char *text, size_t n, struct arena *arena)
+static struct edit change_replace(const struct config_doc *doc, struct pair pair,
+    const struct config_change *change, const char *text, size_t n, struct arena *arena)
 {
     const struct document_node *node = &doc->nodes.at[pair.value.id];
     /* A list may begin below its key without being indented; what takes its place may not. */
@@ -171,14 +181,15 @@ static struct edit change_replace(const struct config_doc *doc, struct pair pair
     bool below = node->line > config_pos(pair.key).line;
     struct edit edit = {byte_of(text, n, node->from), byte_of(text, n, node->to),
         below && pad > 0 ? arena_printf(arena, "%*s%s", pad, "", change->text) : change->text};
-    edit.to -= line_break(text + edit.from, edit.to - edit.from); /* a block scalar ends with its line */
+    edit.to -=
+        line_break(text + edit.from, edit.to - edit.from); /* a block scalar ends with its line */
     return edit;
 }
 
 /* At most as many edits as changes; *n_edits of them. */
 static enum status make_edits(struct edit *edits, int *n_edits, const struct config_doc *doc,
-    const struct config_change *changes, int n_changes, const char *text, size_t n, struct arena *arena,
-    struct diag *diag)
+    const struct config_change *changes, int n_changes, const char *text, size_t n,
+    struct arena *arena, struct diag *diag)
 {
     struct additions added = {ARENA_ARRAY(arena, const struct config_change *, n_changes), 0};
     enum status status = STATUS_OK;
@@ -206,10 +217,10 @@ static void change_sort(struct edit *edits, int n)
         }
 }
 
-/* With the edits it must still be a document, or nothing is written: libyaml accepts a line of tabs after plain text,
- * but not after {}. */
-static enum status write_edits(
-    FILE *out, const char *name, const char *text, size_t n, struct edit *edits, int n_edits, struct diag *diag)
+/* With the edits it must still be a document, or nothing is written: libyaml accepts a line of tabs
+ * after plain text, but not after {}. */
+static enum status write_edits(FILE *out, const char *name, const char *text, size_t n,
+    struct edit *edits, int n_edits, struct diag *diag)
 {
     char *changed = NULL;
     size_t bytes = 0, done = 0;

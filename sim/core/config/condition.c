@@ -1,9 +1,10 @@
-/* Conditions of settings, as texts in their tables: "train.optimizer = muon", "fsdp.version = 1 & ...".
+/* Conditions of settings, as texts in their tables: "train.optimizer = muon", "fsdp.version = 1 &
+ * ...".
  *
- * A part is a path, '=' with values that '|' separates or '>' with a number, and the parts of a condition are joined by
- * '&'. Values are compared as config_value_text() writes them, so a condition says what a file would. A part that the
- * table cannot decide (of the model, say) goes to the caller. A table that names an unknown path is a BUG, which the
- * first evaluation finds. */
+ * A part is a path, '=' with values that '|' separates or '>' with a number, and the parts of a
+ * condition are joined by '&'. Values are compared as config_value_text() writes them, so a
+ * condition says what a file would. A part that the table cannot decide (of the model, say) goes to
+ * the caller. A table that names an unknown path is a BUG, which the first evaluation finds. */
 #include "config/config.h"
 
 #include <ctype.h>
@@ -23,7 +24,8 @@ static const char *condition_trim(const char *text, size_t n, struct arena *aren
 }
 
 /* "a | b | c" has the value; *wanted: "a, b or c". */
-static bool condition_lists(const char *list, const char *value, const char **wanted, struct arena *arena)
+static bool condition_lists(
+    const char *list, const char *value, const char **wanted, struct arena *arena)
 {
     bool has = false;
     *wanted = "";
@@ -37,8 +39,8 @@ static bool condition_lists(const char *list, const char *value, const char **wa
     return has;
 }
 
-static bool condition_part(struct config_unmet *unmet, const char *part, const struct config_table *table,
-    const void *from, struct arena *arena)
+static bool condition_part(struct config_unmet *unmet, const char *part,
+    const struct config_table *table, const void *from, struct arena *arena)
 {
     size_t path_end = strcspn(part, "=>");
     BUG_IF(!part[path_end], "'%s' is no condition", part);
@@ -55,8 +57,9 @@ static bool condition_part(struct config_unmet *unmet, const char *part, const s
     return strtod(unmet->value, NULL) > least;
 }
 
-bool config_condition(struct config_unmet *unmet, const char *condition, const struct config_table *table,
-    const void *from, config_decide *decide, const void *self, struct arena *arena)
+bool config_condition(struct config_unmet *unmet, const char *condition,
+    const struct config_table *table, const void *from, config_decide *decide, const void *self,
+    struct arena *arena)
 {
     for (const char *at = condition; *at;) {
         size_t n = strcspn(at, "&");

@@ -43,7 +43,8 @@ static void check_header(struct filler *f)
     struct csv_table *table = f->table;
     struct source_pos at = {table->name, f->row_line, 1};
     if (table->columns == 1 && strpbrk(table->cells.at[0], ";\t"))
-        f->worst = diag_input(f->diag, at, "one column '%.40s'; separate cells by commas", table->cells.at[0]);
+        f->worst = diag_input(
+            f->diag, at, "one column '%.40s'; separate cells by commas", table->cells.at[0]);
     for (int i = 0; i < table->columns; i++) {
         const char *name = table->cells.at[i];
         if (!*name)
@@ -112,7 +113,8 @@ static bool is_utf16(const char *text, size_t n)
 static void csv_feed(struct filler *f, struct csv_parser *parser, const char *text, size_t n)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* that spreadsheets write before the text: U+FEFF */
-    size_t skip = n >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
+    size_t skip =
+        n >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
     text += skip;
     n -= skip;
     if (is_utf16(text, n)) {
@@ -130,9 +132,11 @@ static void csv_feed(struct filler *f, struct csv_parser *parser, const char *te
         f->in_row |= !is_blank(text, length);
         size_t taken = csv_parse(parser, text, length, take_cell, csv_take_row, f);
         if (taken < length) {
-            f->worst = diag_input(f->diag, (struct source_pos){f->table->name, f->line, (int)taken + 1},
-                "a quote inside a cell, or text after a closing quote; quote the whole cell and double the quotes in "
-                "it");
+            f->worst =
+                diag_input(f->diag, (struct source_pos){f->table->name, f->line, (int)taken + 1},
+                    "a quote inside a cell, or text after a closing quote; quote the whole cell "
+                    "and double the quotes in "
+                    "it");
             return;
         }
     }
@@ -140,7 +144,8 @@ static void csv_feed(struct filler *f, struct csv_parser *parser, const char *te
         csv_refuse(f, f->row_line, "a quoted cell of this row is not closed");
 }
 
-enum status csv_load_text(struct csv_table **out, const char *name, const char *text, size_t n, struct diag *diag)
+enum status csv_load_text(
+    struct csv_table **out, const char *name, const char *text, size_t n, struct diag *diag)
 {
     struct csv_table *table = xcalloc(1, sizeof *table);
     struct filler f = {.table = table, .diag = diag};
@@ -217,7 +222,9 @@ const char *csv_cell(const struct csv_table *table, int row, int column)
 {
     csv_check_row(table, row);
     BUG_IF(column < -1 || column >= table->columns, "column %d of %d", column, table->columns);
-    return column < 0 ? "" : table->cells.at[(size_t)(row + 1) * (size_t)table->columns + (size_t)column];
+    return column < 0
+               ? ""
+               : table->cells.at[(size_t)(row + 1) * (size_t)table->columns + (size_t)column];
 }
 
 struct source_pos csv_pos(const struct csv_table *table, int row)
@@ -226,8 +233,8 @@ struct source_pos csv_pos(const struct csv_table *table, int row)
     return (struct source_pos){table->name, table->lines.at[row + 1], 1};
 }
 
-enum status csv_number(
-    const struct csv_table *table, int row, int column, double missing, double *out, struct diag *diag)
+enum status csv_number(const struct csv_table *table, int row, int column, double missing,
+    double *out, struct diag *diag)
 {
     const char *text = csv_cell(table, row, column);
     char why[128]; /* the least that quantity_parse() asks for */
@@ -236,7 +243,8 @@ enum status csv_number(
         return STATUS_OK;
     }
     if (!quantity_parse(out, text, DIM_NONE, why, sizeof why))
-        return diag_input(diag, csv_pos(table, row), "column '%.40s': %s", table->cells.at[column], why);
+        return diag_input(
+            diag, csv_pos(table, row), "column '%.40s': %s", table->cells.at[column], why);
     return STATUS_OK;
 }
 

@@ -28,7 +28,8 @@ static uint64_t config_digest_number(uint64_t digest, double value)
 }
 
 /* values: of what is set alone. */
-static uint64_t digest_value(uint64_t digest, const struct config_field *field, const void *at, bool values)
+static uint64_t digest_value(
+    uint64_t digest, const struct config_field *field, const void *at, bool values)
 {
     switch (field->type) {
     case FIELD_STRING:
@@ -41,7 +42,8 @@ static uint64_t digest_value(uint64_t digest, const struct config_field *field, 
     case FIELD_BOOL:
         return digest_word(digest, *(const bool *)at);
     case FIELD_ENUM:
-        return config_digest_text(digest, *(const int *)at < 0 ? NULL : field->names[*(const int *)at]);
+        return config_digest_text(
+            digest, *(const int *)at < 0 ? NULL : field->names[*(const int *)at]);
     case FIELD_SOURCED: {
         const struct quantity *q = at;
         if (values)
@@ -63,7 +65,8 @@ uint64_t config_digest(uint64_t digest, const struct config_table *table, const 
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        digest = config_digest_text(digest, field->key); /* so that nothing moves when a field is added before others */
+        digest = config_digest_text(
+            digest, field->key); /* so that nothing moves when a field is added before others */
         digest = digest_value(digest, field, (const unsigned char *)from + field->offset, false);
     }
     return digest_word(digest, (uint64_t)table->n_fields);
@@ -85,7 +88,8 @@ uint64_t config_digest_values(uint64_t digest, const struct config_table *table,
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         const void *at = (const unsigned char *)from + field->offset;
-        uint64_t key = config_digest_text(DIGEST_INIT, field->key), value = digest_value(key, field, at, true);
+        uint64_t key = config_digest_text(DIGEST_INIT, field->key),
+                 value = digest_value(key, field, at, true);
         if (value != (is_section(field) ? key : digest_value(key, field, &nothing, true)))
             digest = digest_word(digest, value);
     }

@@ -4,9 +4,9 @@
  * pointers, so handles stay valid while arrays grow. config_read_file() reads any file up to a
  * limit, and looks at the first bytes of what is no text, to say what kind of file was meant.
  *
- * A model file may hold several models below "sizes". document_take_size() makes the root look like the one
- * that was asked for: a new run of children with the size's keys in place of those that they
- * replace. The text itself is not changed, so places of errors stay right. */
+ * A model file may hold several models below "sizes". document_take_size() makes the root look like
+ * the one that was asked for: a new run of children with the size's keys in place of those that
+ * they replace. The text itself is not changed, so places of errors stay right. */
 #include "config/document.h"
 
 #include "config/config.h"
@@ -20,9 +20,11 @@ static enum status report_missing(enum files_kind kind, struct source_pos at, st
     int reason = errno;
     struct arena arena = ARENA_INIT;
     const char *hint = files_hint(&arena, kind, at.file);
-    const char *listed = kind == FILES_SCENARIOS && !*hint ? "; `flopcast files` lists those that come along" : "";
-    enum status status = diag_input(
-        diag, at, "cannot open: %s; name a file that exists and can be read%s%s", strerror(reason), hint, listed);
+    const char *listed =
+        kind == FILES_SCENARIOS && !*hint ? "; `flopcast files` lists those that come along" : "";
+    enum status status =
+        diag_input(diag, at, "cannot open: %s; name a file that exists and can be read%s%s",
+            strerror(reason), hint, listed);
     arena_release(&arena);
     return status;
 }
@@ -35,9 +37,10 @@ static const char *binary_kind(const char *text, size_t n)
         size_t n;
         const char *what;
     } kinds[] = {{"\x1f\x8b", 2, "compressed by gzip; unpack it by gunzip"},
-        {"SQLite format 3", 16, "a database; `flopcast plot` and `flopcast report` take one, by --db"},
-        {"(\xb5/\xfd", 4, "compressed by zstd; unpack it by unzstd"}, {"PK\x03\x04", 4, "a zip archive; unpack it"},
-        {"%PDF", 4, "a PDF"},
+        {"SQLite format 3", 16,
+            "a database; `flopcast plot` and `flopcast report` take one, by --db"},
+        {"(\xb5/\xfd", 4, "compressed by zstd; unpack it by unzstd"},
+        {"PK\x03\x04", 4, "a zip archive; unpack it"}, {"%PDF", 4, "a PDF"},
         {"\x7f"
          "ELF",
             4, "a program"},
@@ -48,7 +51,8 @@ static const char *binary_kind(const char *text, size_t n)
     return NULL;
 }
 
-enum status config_read_file(char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag)
+enum status config_read_file(
+    char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag)
 {
     struct source_pos whole_file = {.file = path}, start = {path, 1, 1};
     *out = NULL;
@@ -69,7 +73,8 @@ enum status config_read_file(char **out, size_t *n, enum files_kind kind, const 
     else if (ferror(file))
         status = diag_io(diag, whole_file, "cannot read: %s", strerror(errno));
     else if (used > CONFIG_MAX_BYTES)
-        status = diag_input(diag, whole_file, "larger than %d MiB; is this the right file?", CONFIG_MAX_BYTES >> 20);
+        status = diag_input(diag, whole_file, "larger than %d MiB; is this the right file?",
+            CONFIG_MAX_BYTES >> 20);
     if (status == STATUS_OK || used > CONFIG_MAX_BYTES) {
         const char *what = binary_kind(text, used);
         if (what)
@@ -92,13 +97,15 @@ enum status config_load(struct config_doc **out, const char *path, struct diag *
 
 static bool replaces(struct config_node size, const char *key)
 {
-    return strcmp(key, "sizes") == 0 || (size.doc && (strcmp(key, "name") == 0 || config_find(size, key).doc));
+    return strcmp(key, "sizes") == 0 ||
+           (size.doc && (strcmp(key, "name") == 0 || config_find(size, key).doc));
 }
 
 /* The root without its key sizes; with the model of that name there in place of what it replaces,
  * and its name. Only the root's run is new; nodes and their children are shared with the whole
  * file. */
-static void document_choose(struct config_doc *doc, const struct document_node *name, struct config_node size)
+static void document_choose(
+    struct config_doc *doc, const struct document_node *name, struct config_node size)
 {
     struct config_node root = config_root(doc);
     struct document_node key = {.kind = CONFIG_SCALAR, .text = "name"}, value = {0};
@@ -121,7 +128,8 @@ static void document_choose(struct config_doc *doc, const struct document_node *
     doc->nodes.at[0].n = doc->children.n - first;
 }
 
-/* Of a file that holds several models: the one of this name; NULL: the file itself, which may be none. */
+/* Of a file that holds several models: the one of this name; NULL: the file itself, which may be
+ * none. */
 static enum status document_take_size(struct config_doc *doc, const char *name, struct diag *diag)
 {
     struct config_node sizes = config_find(config_root(doc), "sizes"), size = {0};
@@ -134,15 +142,18 @@ static enum status document_take_size(struct config_doc *doc, const char *name, 
             key = &doc->nodes.at[config_key(sizes, i).id];
         }
     if (config_kind(name ? size : sizes) != CONFIG_MAPPING)
-        return diag_input(diag, config_pos(sizes), "a model of 'sizes' is a line 'NAME: {key: value, ...}'");
+        return diag_input(
+            diag, config_pos(sizes), "a model of 'sizes' is a line 'NAME: {key: value, ...}'");
     if (!name && !config_find(config_root(doc), "name").doc)
-        return diag_input(diag, config_pos(sizes), "several models stand in this file; name one of them, as %s",
+        return diag_input(diag, config_pos(sizes),
+            "several models stand in this file; name one of them, as %s",
             config_text(config_key(sizes, 0)));
     document_choose(doc, key, size);
     return STATUS_OK;
 }
 
-enum status config_load_kind(struct config_doc **out, enum files_kind kind, const char *path, struct diag *diag)
+enum status config_load_kind(
+    struct config_doc **out, enum files_kind kind, const char *path, struct diag *diag)
 {
     *out = NULL;
     char *text = NULL;
@@ -208,7 +219,8 @@ enum config_kind config_kind(struct config_node node)
 
 struct source_pos config_pos(struct config_node node)
 {
-    return (struct source_pos){node.doc ? node.doc->name : NULL, document_at(node)->line, document_at(node)->column};
+    return (struct source_pos){
+        node.doc ? node.doc->name : NULL, document_at(node)->line, document_at(node)->column};
 }
 
 const char *config_text(struct config_node node)

@@ -16,31 +16,44 @@
 
 #include <string.h>
 
-/* libyaml's words (0.2.5), and ours. Where something was never closed, the place that helps is where it was opened. */
+/* libyaml's words (0.2.5), and ours. Where something was never closed, the place that helps is
+ * where it was opened. */
 static const struct {
     const char *problem, *sentence;
     bool at_opening;
 } sentences[] = {
     {"tab character", "tab used as indentation; use spaces", false},
-    {"cannot start any token", "this character cannot start a value; put the text in quotes", false},
-    {"mapping values are not allowed", "': ' is not allowed here; check the indentation, or put the text in quotes",
+    {"cannot start any token", "this character cannot start a value; put the text in quotes",
         false},
+    {"mapping values are not allowed",
+        "': ' is not allowed here; check the indentation, or put the text in quotes", false},
     {"could not find expected ':'", "no ':' after this key; check the indentation", true},
-    {"did not find expected key", "a key was expected here; check the indentation and the quotes", false},
-    {"did not find expected '-' indicator", "'- ' was expected here; check the indentation of the list", false},
-    {"block sequence entries are not allowed", "a list item is not allowed here; start it on its own line", false},
-    {"expected ',' or ']'", "the list that starts here is not closed; ',' or ']' was expected", true},
-    {"expected ',' or '}'", "the mapping that starts here is not closed; ',' or '}' was expected", true},
-    {"unexpected end of stream", "the text that starts here is not closed; a quote was expected", true},
-    {"unexpected document indicator", "the text that starts here is not closed; a quote was expected", true},
-    {"unknown escape character", "unknown escape after '\\'; in single quotes '\\' stands for itself", false},
+    {"did not find expected key", "a key was expected here; check the indentation and the quotes",
+        false},
+    {"did not find expected '-' indicator",
+        "'- ' was expected here; check the indentation of the list", false},
+    {"block sequence entries are not allowed",
+        "a list item is not allowed here; start it on its own line", false},
+    {"expected ',' or ']'", "the list that starts here is not closed; ',' or ']' was expected",
+        true},
+    {"expected ',' or '}'", "the mapping that starts here is not closed; ',' or '}' was expected",
+        true},
+    {"unexpected end of stream", "the text that starts here is not closed; a quote was expected",
+        true},
+    {"unexpected document indicator",
+        "the text that starts here is not closed; a quote was expected", true},
+    {"unknown escape character",
+        "unknown escape after '\\'; in single quotes '\\' stands for itself", false},
     {"control characters", "control character in the text; only printable UTF-8 is allowed", false},
     {"Unicode character escape",
-        "this escape is no character (a pair of surrogates is not read); write the character itself", false},
+        "this escape is no character (a pair of surrogates is not read); write the character "
+        "itself",
+        false},
     {"invalid Unicode character", "the text is not valid UTF-8; save the file as UTF-8", false},
     {"UTF-8", "the text is not valid UTF-8; save the file as UTF-8", false},
     {"expected node content", "a value was expected here", false},
-    {"expected <document start>", "text after the end of the document; check the indentation", false},
+    {"expected <document start>", "text after the end of the document; check the indentation",
+        false},
 };
 
 static bool starts_character(char byte)
@@ -74,17 +87,19 @@ static bool is_tab(const char *text, size_t n, size_t character)
     return false;
 }
 
-/* libyaml's errors as sentences for users: why the parser stopped. name is what the text is called in messages; text is
- * what the parser was given. */
+/* libyaml's errors as sentences for users: why the parser stopped. name is what the text is called
+ * in messages; text is what the parser was given. */
 static enum status config_syntax_error(
     const yaml_parser_t *parser, const char *name, const char *text, size_t n, struct diag *diag)
 {
     if (parser->error == YAML_MEMORY_ERROR)
         return diag_io(diag, (struct source_pos){.file = name}, "out of memory");
     bool by_reader = parser->error == YAML_READER_ERROR;
-    struct source_pos at =
-        by_reader ? place_of_byte(name, text, parser->problem_offset) : place_of_mark(name, parser->problem_mark);
-    const char *problem = !by_reader && is_tab(text, n, parser->problem_mark.index) ? "tab character" : parser->problem;
+    struct source_pos at = by_reader ? place_of_byte(name, text, parser->problem_offset)
+                                     : place_of_mark(name, parser->problem_mark);
+    const char *problem = !by_reader && is_tab(text, n, parser->problem_mark.index)
+                              ? "tab character"
+                              : parser->problem;
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
         if (!strstr(problem, sentences[i].problem))
             continue;
@@ -95,8 +110,9 @@ static enum status config_syntax_error(
     return diag_input(diag, at, "%s", problem);
 }
 
-/* Longest key, in bytes. libyaml reads keys of at most 1024 characters on their own line; with every byte escaped as
- * \u00xx, 128 still fit, so what config_write_json() writes can be read back. */
+/* Longest key, in bytes. libyaml reads keys of at most 1024 characters on their own line; with
+ * every byte escaped as \u00xx, 128 still fit, so what config_write_json() writes can be read back.
+ */
 enum { MAX_KEY_BYTES = 128 };
 
 struct builder {
@@ -121,7 +137,8 @@ static bool awaits_key(const struct builder *b)
     if (b->depth == 0)
         return false;
     const struct open *open = &b->open[b->depth - 1];
-    return b->doc->nodes.at[open->node].kind == CONFIG_MAPPING && (b->pending.n - open->first_pending) % 2 == 0;
+    return b->doc->nodes.at[open->node].kind == CONFIG_MAPPING &&
+           (b->pending.n - open->first_pending) % 2 == 0;
 }
 
 /* False when there are too many nodes. */
@@ -143,10 +160,11 @@ static void refuse_properties(
     struct builder *b, const yaml_char_t *anchor, const yaml_char_t *tag, struct source_pos at)
 {
     if (anchor)
-        b->worst =
-            diag_input(b->diag, at, "anchor '&%.40s'; write the value out where it is needed", (const char *)anchor);
+        b->worst = diag_input(b->diag, at,
+            "anchor '&%.40s'; write the value out where it is needed", (const char *)anchor);
     if (tag)
-        b->worst = diag_input(b->diag, at, "a tag ('!...') is not allowed; types come from the keys");
+        b->worst =
+            diag_input(b->diag, at, "a tag ('!...') is not allowed; types come from the keys");
 }
 
 static bool config_parse_take_scalar(struct builder *b, const yaml_event_t *event)
@@ -186,8 +204,10 @@ static bool take_start(struct builder *b, enum config_kind kind, const yaml_even
         return false;
     }
     int id = b->doc->nodes.n;
-    if (!config_parse_add(b, (struct document_node){
-                                 .kind = kind, .line = at.line, .column = at.column, .from = event->start_mark.index}))
+    if (!config_parse_add(b, (struct document_node){.kind = kind,
+                                 .line = at.line,
+                                 .column = at.column,
+                                 .from = event->start_mark.index}))
         return false;
     b->open[b->depth++] = (struct open){id, b->pending.n};
     return true;
@@ -205,7 +225,8 @@ static const char *key_text(const struct same_key *entry)
 
 static int config_parse_by_place(const void *a, const void *b)
 {
-    const struct document_node *x = ((const struct same_key *)a)->key, *y = ((const struct same_key *)b)->key;
+    const struct document_node *x = ((const struct same_key *)a)->key,
+                               *y = ((const struct same_key *)b)->key;
     return (x > y) - (x < y);
 }
 
@@ -221,7 +242,8 @@ static void refuse_duplicates(struct builder *b, const struct document_node *map
     size_t n = (size_t)mapping->n / 2, duplicates = 0;
     struct same_key *keys = xcalloc(n, sizeof *keys);
     for (size_t i = 0; i < n; i++) {
-        const struct document_node *key = &b->doc->nodes.at[b->doc->children.at[(size_t)mapping->first + 2 * i]];
+        const struct document_node *key =
+            &b->doc->nodes.at[b->doc->children.at[(size_t)mapping->first + 2 * i]];
         keys[i] = (struct same_key){key, key};
     }
     qsort(keys, n, sizeof *keys, by_text);
@@ -236,7 +258,8 @@ static void refuse_duplicates(struct builder *b, const struct document_node *map
     }
     qsort(keys, duplicates, sizeof *keys, config_parse_by_place);
     for (size_t i = 0; i < duplicates; i++)
-        b->worst = diag_input(b->diag, (struct source_pos){b->doc->name, keys[i].key->line, keys[i].key->column},
+        b->worst = diag_input(b->diag,
+            (struct source_pos){b->doc->name, keys[i].key->line, keys[i].key->column},
             "key '%.40s' stands twice; first at line %d", keys[i].key->text, keys[i].first->line);
     free(keys);
 }
@@ -272,12 +295,14 @@ static bool config_parse_take(struct builder *b, const yaml_event_t *event)
         return false;
     case YAML_STREAM_END_EVENT:
         if (b->doc->nodes.n == 0)
-            b->worst = diag_input(b->diag, (struct source_pos){b->doc->name, 1, 1}, "the document is empty");
+            b->worst = diag_input(
+                b->diag, (struct source_pos){b->doc->name, 1, 1}, "the document is empty");
         return false;
     case YAML_ALIAS_EVENT:
         b->worst = diag_input(b->diag, at, "alias '*%.40s'; write the value out where it is needed",
             (const char *)event->data.alias.anchor);
-        return config_parse_add(b, (struct document_node){.kind = CONFIG_NULL, .line = at.line, .column = at.column});
+        return config_parse_add(
+            b, (struct document_node){.kind = CONFIG_NULL, .line = at.line, .column = at.column});
     case YAML_SCALAR_EVENT:
         return config_parse_take_scalar(b, event);
     case YAML_SEQUENCE_START_EVENT:
@@ -320,7 +345,8 @@ static void read_events(struct builder *b, const char *text, size_t n)
     yaml_parser_delete(&parser);
 }
 
-enum status config_parse(struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag)
+enum status config_parse(
+    struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag)
 {
     *out = NULL;
     struct builder b = {.doc = xcalloc(1, sizeof *b.doc), .diag = diag};
@@ -329,7 +355,8 @@ enum status config_parse(struct config_doc **out, const char *name, const char *
     /* A byte order mark would count as a column of the first line. */
     size_t mark = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     if (n > CONFIG_MAX_BYTES)
-        b.worst = diag_input(diag, (struct source_pos){.file = name}, "larger than %d MiB", CONFIG_MAX_BYTES >> 20);
+        b.worst = diag_input(
+            diag, (struct source_pos){.file = name}, "larger than %d MiB", CONFIG_MAX_BYTES >> 20);
     else
         read_events(&b, text + mark, n - mark);
     vec_free(&b.pending);

@@ -12,7 +12,8 @@ static bool in_range(const struct config_field *field, double value)
 }
 
 /* A default that the field itself would refuse stands for "not set", which has no text. */
-static const char *default_text(char *out, size_t n, const struct config_field *field, const void *at)
+static const char *default_text(
+    char *out, size_t n, const struct config_field *field, const void *at)
 {
     if (field->required)
         return "needed";
@@ -63,13 +64,14 @@ static void print_allowed(FILE *out, const struct config_field *field)
         if (counts)
             fprintf(out, " (whole number, %.0f to %.0f)", field->min, field->max);
         else
-            fprintf(out, " (%s to %s)", quantity_format(least, sizeof least, field->min, field->dimension),
+            fprintf(out, " (%s to %s)",
+                quantity_format(least, sizeof least, field->min, field->dimension),
                 quantity_format(most, sizeof most, field->max, field->dimension));
     }
 }
 
-static void print_section(
-    FILE *out, const struct config_table *table, const void *defaults, const char *prefix, struct arena *scratch)
+static void print_section(FILE *out, const struct config_table *table, const void *defaults,
+    const char *prefix, struct arena *scratch)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -84,7 +86,8 @@ static void print_section(
             continue;
         }
         char text[TEXT_BYTES];
-        fprintf(out, "%s: %s\n    %s", path, default_text(text, sizeof text, field, at), field->help);
+        fprintf(
+            out, "%s: %s\n    %s", path, default_text(text, sizeof text, field, at), field->help);
         print_allowed(out, field);
         if (field->alias)
             fprintf(out, "; also called %s", field->alias);

@@ -29,8 +29,8 @@ struct reader {
     bool part;                                  /* what is required may stand in another document */
 };
 
-static enum status read_mapping(struct reader *reader, struct config_node mapping, const struct config_table *table,
-    bool loose, void *into, const char *prefix);
+static enum status read_mapping(struct reader *reader, struct config_node mapping,
+    const struct config_table *table, bool loose, void *into, const char *prefix);
 
 static enum status worse(enum status a, enum status b)
 {
@@ -49,7 +49,8 @@ static bool stands_beside(const struct config_field *field)
     return field->type == FIELD_OVERRIDES && !*field->key;
 }
 
-static bool config_table_is_called(const struct config_field *field, const char *name, size_t length)
+static bool config_table_is_called(
+    const struct config_field *field, const char *name, size_t length)
 {
     const char *names[] = {field->key, field->alias};
     for (size_t i = 0; i < 2; i++)
@@ -64,11 +65,13 @@ static bool can_be_given(const struct config_field *field, bool loose)
     return !loose || (field->type != FIELD_STRING && field->type != FIELD_PATH);
 }
 
-static struct found find_field(const struct config_table *table, bool loose, const char *key, size_t length)
+static struct found find_field(
+    const struct config_table *table, bool loose, const char *key, size_t length)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        if (!stands_beside(field) && config_table_is_called(field, key, length) && can_be_given(field, loose))
+        if (!stands_beside(field) && config_table_is_called(field, key, length) &&
+            can_be_given(field, loose))
             return (struct found){field, 0, loose};
     }
     for (int i = 0; i < table->n_fields; i++) {
@@ -90,22 +93,26 @@ const char *config_key_path(const struct config_table *table, const char *path, 
         return path;
     if (path[length] == '\0' || !found.field->section)
         return arena_printf(arena, "%s%s", found.field->key, path + length);
-    return arena_printf(
-        arena, "%s.%s", found.field->key, config_key_path(found.field->section, path + length + 1, arena));
+    return arena_printf(arena, "%s.%s", found.field->key,
+        config_key_path(found.field->section, path + length + 1, arena));
 }
 
-/* Where an unknown key is searched: in the table's own sections, in sections of overrides, inside these. */
+/* Where an unknown key is searched: in the table's own sections, in sections of overrides, inside
+ * these. */
 enum among { AMONG_OWN, AMONG_OVERRIDES, AMONG_GIVEN };
 
-/* The dotted path of a value in the table's sections that has this name, or one near it; NULL: none. */
-static const char *path_below(const struct config_table *table, enum among among, const char *prefix, const char *key,
-    bool near, struct arena *arena)
+/* The dotted path of a value in the table's sections that has this name, or one near it; NULL:
+ * none. */
+static const char *path_below(const struct config_table *table, enum among among,
+    const char *prefix, const char *key, bool near, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         const char *path = arena_printf(arena, "%s%s", prefix, field->key), *found = NULL;
-        bool overrides = field->type == FIELD_OVERRIDES, section = overrides || field->type == FIELD_SECTION;
-        bool wanted = overrides == (among == AMONG_OVERRIDES) && can_be_given(field, among == AMONG_GIVEN);
+        bool overrides = field->type == FIELD_OVERRIDES,
+             section = overrides || field->type == FIELD_SECTION;
+        bool wanted =
+            overrides == (among == AMONG_OVERRIDES) && can_be_given(field, among == AMONG_GIVEN);
         if (wanted && (near ? !section && nearest_name(key, &field->key, 1) != NULL
                             : config_table_is_called(field, key, strlen(key))))
             return path;
@@ -118,9 +125,10 @@ static const char *path_below(const struct config_table *table, enum among among
     return NULL;
 }
 
-/* What may have been meant: a value of that very name in a section, a key beside it, a value of a section. */
-static const char *meant(
-    const struct config_table *table, const char *key, const char *const *keys, size_t n, struct arena *arena)
+/* What may have been meant: a value of that very name in a section, a key beside it, a value of a
+ * section. */
+static const char *meant(const struct config_table *table, const char *key, const char *const *keys,
+    size_t n, struct arena *arena)
 {
     const char *path = path_below(table, AMONG_OWN, "", key, false, arena);
     if (!path)
@@ -147,16 +155,19 @@ static void config_table_add_keys(struct keys *keys, const struct config_table *
 }
 
 /* Why the key, or one that stands under it, does not exist; NULL: nobody knows. */
-static const char *config_table_unmodelled(const struct reader *reader, const char *key, struct config_node value)
+static const char *config_table_unmodelled(
+    const struct reader *reader, const char *key, struct config_node value)
 {
     const char *why = reader->unmodelled ? reader->unmodelled(key) : NULL;
-    for (int i = 0; i < config_count(value) && config_kind(value) == CONFIG_MAPPING && reader->unmodelled && !why; i++)
+    for (int i = 0; i < config_count(value) && config_kind(value) == CONFIG_MAPPING &&
+                    reader->unmodelled && !why;
+         i++)
         why = reader->unmodelled(config_text(config_key(value, i)));
     return why;
 }
 
-static enum status unknown_key(struct reader *reader, struct source_pos at, const char *key, struct config_node value,
-    const struct config_table *table, bool loose)
+static enum status unknown_key(struct reader *reader, struct source_pos at, const char *key,
+    struct config_node value, const struct config_table *table, bool loose)
 {
     const char *why = config_table_unmodelled(reader, key, value);
     if (why)
@@ -167,20 +178,24 @@ static enum status unknown_key(struct reader *reader, struct source_pos at, cons
     char known[1024]; /* room for all: no other place lists them */
     config_join_names(known, sizeof known, keys.list.at, n);
     if (find_field(table, false, key, strlen(key)).field)
-        diag_input(reader->diag, at, "'%.40s' of %s cannot be set; write a file that says 'extends:' and names it anew",
-            key, table->what);
+        diag_input(reader->diag, at,
+            "'%.40s' of %s cannot be set; write a file that says 'extends:' and names it anew", key,
+            table->what);
     else {
         const char *near = meant(table, key, keys.list.at, n, reader->arena);
         if (near)
-            diag_input(reader->diag, at, "unknown key '%.40s' in %s; did you mean '%s'?", key, table->what, near);
+            diag_input(reader->diag, at, "unknown key '%.40s' in %s; did you mean '%s'?", key,
+                table->what, near);
         else
-            diag_input(reader->diag, at, "unknown key '%.40s' in %s (known: %s)", key, table->what, known);
+            diag_input(
+                reader->diag, at, "unknown key '%.40s' in %s (known: %s)", key, table->what, known);
     }
     vec_free(&keys.list);
     return STATUS_INPUT;
 }
 
-/* Origins outlive the document, so they keep the file's name themselves: one copy for a run of fields of one file. */
+/* Origins outlive the document, so they keep the file's name themselves: one copy for a run of
+ * fields of one file. */
 static void record(struct reader *reader, const char *path, struct config_node value)
 {
     if (!reader->origins)
@@ -201,8 +216,8 @@ struct sourced {
 };
 
 /* A number that overrides another: kind and source say by whom. */
-static enum status read_bare(
-    struct reader *reader, struct config_node node, const struct config_field *field, struct quantity *out)
+static enum status read_bare(struct reader *reader, struct config_node node,
+    const struct config_field *field, struct quantity *out)
 {
     struct config_field number = *field;
     struct source_pos at = config_pos(node);
@@ -213,14 +228,16 @@ static enum status read_bare(
         return status;
     bool option = config_origin_kind(node) == ORIGIN_COMMAND_LINE;
     *out = (struct quantity){value, 0, QUANTITY_ASSUMED,
-        option ? arena_strdup(reader->arena, at.file) : arena_printf(reader->arena, "%s:%d", at.file, at.line), NULL};
+        option ? arena_strdup(reader->arena, at.file)
+               : arena_printf(reader->arena, "%s:%d", at.file, at.line),
+        NULL};
     return STATUS_OK;
 }
 
 /* The number is read through a table of its parts, made here since its dimension and bounds are the
  * field's. */
-static enum status read_sourced(
-    struct reader *reader, struct config_node node, const struct config_field *field, struct quantity *out)
+static enum status read_sourced(struct reader *reader, struct config_node node,
+    const struct config_field *field, struct quantity *out)
 {
     const struct config_field fields[] = {
         {.key = "value",
@@ -235,7 +252,10 @@ static enum status read_sourced(
             .offset = offsetof(struct sourced, kind),
             .required = true,
             .names = config_kind_names},
-        {.key = "source", .type = FIELD_STRING, .offset = offsetof(struct sourced, source), .required = true},
+        {.key = "source",
+            .type = FIELD_STRING,
+            .offset = offsetof(struct sourced, source),
+            .required = true},
         {.key = "fit", .type = FIELD_STRING, .offset = offsetof(struct sourced, fit)},
         {.key = "std_error",
             .type = FIELD_NUMBER,
@@ -254,20 +274,22 @@ static enum status read_sourced(
     enum quantity_kind kind = (enum quantity_kind)(read.kind + QUANTITY_DATASHEET);
     struct config_node error = config_find(node, "std_error");
     if (!*read.source)
-        return diag_input(
-            reader->diag, config_pos(config_find(node, "source")), "'source' must say where the value comes from");
+        return diag_input(reader->diag, config_pos(config_find(node, "source")),
+            "'source' must say where the value comes from");
     if (kind == QUANTITY_FITTED && !error.doc)
-        return diag_input(reader->diag, config_pos(node), "a fitted value needs the key 'std_error'");
+        return diag_input(
+            reader->diag, config_pos(node), "a fitted value needs the key 'std_error'");
     if (kind != QUANTITY_FITTED && read.fit)
         return diag_input(reader->diag, config_pos(config_find(node, "fit")),
-            "'fit' names a parameter of a fit, and this value is %s; leave it out", config_kind_names[read.kind]);
+            "'fit' names a parameter of a fit, and this value is %s; leave it out",
+            config_kind_names[read.kind]);
     *out = (struct quantity){read.value, read.std_error, kind, read.source, read.fit};
     return STATUS_OK;
 }
 
 /* path: of this field, dotted. */
-static enum status read_field(
-    struct reader *reader, struct config_node node, struct found found, void *into, const char *path)
+static enum status read_field(struct reader *reader, struct config_node node, struct found found,
+    void *into, const char *path)
 {
     const struct config_field *field = found.field;
     void *at = (unsigned char *)into + found.base + field->offset;
@@ -291,21 +313,24 @@ static enum status read_field(
     return status;
 }
 
-static enum status check_required(struct reader *reader, struct config_node mapping, const struct config_table *table)
+static enum status check_required(
+    struct reader *reader, struct config_node mapping, const struct config_table *table)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        bool stands = config_find(mapping, field->key).doc || (field->alias && config_find(mapping, field->alias).doc);
+        bool stands = config_find(mapping, field->key).doc ||
+                      (field->alias && config_find(mapping, field->alias).doc);
         if (field->required && !stands)
-            status = worse(status, config_report_missing(table, field, config_pos(mapping), reader->diag));
+            status = worse(
+                status, config_report_missing(table, field, config_pos(mapping), reader->diag));
     }
     return status;
 }
 
 /* prefix NULL: a mapping without a path, as the parts of a sourced number are. */
-static enum status read_mapping(struct reader *reader, struct config_node mapping, const struct config_table *table,
-    bool loose, void *into, const char *prefix)
+static enum status read_mapping(struct reader *reader, struct config_node mapping,
+    const struct config_table *table, bool loose, void *into, const char *prefix)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < config_count(mapping); i++) {
@@ -313,12 +338,14 @@ static enum status read_mapping(struct reader *reader, struct config_node mappin
         const char *name = config_text(key);
         struct found found = find_field(table, loose, name, strlen(name));
         if (!found.field) {
-            status = worse(status, unknown_key(reader, config_pos(key), name, config_item(mapping, i), table, loose));
+            status = worse(status,
+                unknown_key(reader, config_pos(key), name, config_item(mapping, i), table, loose));
             continue;
         }
         if (strcmp(name, found.field->key) != 0 && config_find(mapping, found.field->key).doc) {
             status = worse(status, diag_input(reader->diag, config_pos(key),
-                                       "'%s' is another name for '%s', which is set here too", name, found.field->key));
+                                       "'%s' is another name for '%s', which is set here too", name,
+                                       found.field->key));
             continue;
         }
         name = found.field->key;
@@ -328,7 +355,8 @@ static enum status read_mapping(struct reader *reader, struct config_node mappin
     return loose || reader->part ? status : worse(status, check_required(reader, mapping, table));
 }
 
-static bool config_table_is_known(struct config_node mapping, int i, const struct config_table *table)
+static bool config_table_is_known(
+    struct config_node mapping, int i, const struct config_table *table)
 {
     const char *name = config_text(config_key(mapping, i));
     return find_field(table, false, name, strlen(name)).field != NULL;
@@ -343,7 +371,8 @@ int config_fit(struct config_node mapping, const struct config_table *table)
 }
 
 /* A document of another kind is one error, not one for each of its keys. */
-static bool is_foreign(struct config_node mapping, const struct config_table *table, struct diag *diag)
+static bool is_foreign(
+    struct config_node mapping, const struct config_table *table, struct diag *diag)
 {
     enum { FEWEST = 4 }; /* unknown keys that no typing errors explain */
     int n = config_count(mapping), unknown = n - config_fit(mapping, table), first = 0;
@@ -358,7 +387,8 @@ static bool is_foreign(struct config_node mapping, const struct config_table *ta
     config_join_names(known, sizeof known, keys.list.at, (size_t)keys.list.n);
     vec_free(&keys.list);
     diag_input(diag, config_pos(key),
-        "this does not look like %s: %d of its %d keys are unknown there, the first is '%.40s' (known: %s)",
+        "this does not look like %s: %d of its %d keys are unknown there, the first is '%.40s' "
+        "(known: %s)",
         table->what, unknown, n, config_text(key), known);
     return true;
 }
@@ -368,21 +398,22 @@ static enum status read_root(
 {
     BUG_IF(!mapping.doc, "no document to read %s from", table->what);
     if (config_kind(mapping) != CONFIG_MAPPING)
-        return diag_input(reader->diag, config_pos(mapping), "%s is a mapping: lines of 'key: value'", table->what);
+        return diag_input(reader->diag, config_pos(mapping),
+            "%s is a mapping: lines of 'key: value'", table->what);
     if (is_foreign(mapping, table, reader->diag))
         return STATUS_INPUT;
     return read_mapping(reader, mapping, table, false, into, NULL);
 }
 
-enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
-    struct config_origins *origins, struct diag *diag)
+enum status config_read(struct config_node mapping, const struct config_table *table, void *into,
+    struct arena *arena, struct config_origins *origins, struct diag *diag)
 {
     struct reader reader = {arena, origins, diag, table->unmodelled, false};
     return read_root(&reader, mapping, table, into);
 }
 
-enum status config_read_part(struct config_node mapping, const struct config_table *table, void *into,
-    struct arena *arena, struct config_origins *origins, struct diag *diag)
+enum status config_read_part(struct config_node mapping, const struct config_table *table,
+    void *into, struct arena *arena, struct config_origins *origins, struct diag *diag)
 {
     struct reader reader = {arena, origins, diag, table->unmodelled, true};
     return read_root(&reader, mapping, table, into);
@@ -407,8 +438,8 @@ static bool diag_unmodelled(const struct reader *reader, const char *path, struc
 }
 
 enum status config_assign(const char *path, struct source_pos path_at, struct config_node value,
-    const struct config_table *table, void *into, struct arena *arena, struct config_origins *origins,
-    struct diag *diag)
+    const struct config_table *table, void *into, struct arena *arena,
+    struct config_origins *origins, struct diag *diag)
 {
     struct reader reader = {arena, origins, diag, table->unmodelled, false};
     path = config_key_path(table, path, arena);
@@ -420,19 +451,22 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
         if (!field)
             return diag_unmodelled(&reader, path, path_at)
                        ? STATUS_INPUT
-                       : unknown_key(
-                             &reader, path_at, arena_printf(arena, "%.*s", (int)length, key), value, table, loose);
-        bool last = key[length] == '\0', section = field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES;
+                       : unknown_key(&reader, path_at,
+                             arena_printf(arena, "%.*s", (int)length, key), value, table, loose);
+        bool last = key[length] == '\0',
+             section = field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES;
         if (!section && last)
             return read_field(&reader, value, found, into, path);
         if (!section)
             return diag_unmodelled(&reader, path, path_at)
                        ? STATUS_INPUT
-                       : diag_input(diag, path_at, "'%.*s' is a single value; it has no key '%.40s'", (int)length, key,
+                       : diag_input(diag, path_at,
+                             "'%.*s' is a single value; it has no key '%.40s'", (int)length, key,
                              key + length + 1);
         loose = found.loose || field->type == FIELD_OVERRIDES;
         if (last)
-            return diag_input(diag, path_at, "'%.80s' holds several values; set one, as in '%.80s.%s'", path, path,
+            return diag_input(diag, path_at,
+                "'%.80s' holds several values; set one, as in '%.80s.%s'", path, path,
                 first_key(field->section, loose));
         into = (unsigned char *)into + found.base + field->offset;
         table = field->section;
@@ -465,7 +499,8 @@ static size_t config_table_size_of(const struct config_field *field)
     BUG_IF(true, "'%s' holds several values", field->key);
 }
 
-const struct config_field *config_field_find(const struct config_table *table, const char *path, size_t *offset)
+const struct config_field *config_field_find(
+    const struct config_table *table, const char *path, size_t *offset)
 {
     *offset = 0;
     for (bool loose = false; table;) {
@@ -483,15 +518,16 @@ const struct config_field *config_field_find(const struct config_table *table, c
     return NULL;
 }
 
-const struct config_field *config_field_at(const struct config_table *table, const char *path, size_t *offset)
+const struct config_field *config_field_at(
+    const struct config_table *table, const char *path, size_t *offset)
 {
     const struct config_field *field = config_field_find(table, path, offset);
     BUG_IF(!field, "no '%s' in %s", path, table->what);
     return field;
 }
 
-void *config_read_list(struct config_node list, const struct config_table *table, size_t size, int *n,
-    struct arena *arena, struct diag *diag)
+void *config_read_list(struct config_node list, const struct config_table *table, size_t size,
+    int *n, struct arena *arena, struct diag *diag)
 {
     bool is_list = config_kind(list) == CONFIG_SEQUENCE;
     *n = is_list ? config_count(list) : 0;
@@ -514,10 +550,13 @@ void config_copy(void *into, const void *from, const char *path, const struct co
 
 static size_t given_size(enum field_type type)
 {
-    return type == FIELD_SOURCED ? sizeof(struct quantity) : type == FIELD_INT ? sizeof(int64_t) : sizeof(int);
+    return type == FIELD_SOURCED ? sizeof(struct quantity)
+           : type == FIELD_INT   ? sizeof(int64_t)
+                                 : sizeof(int);
 }
 
-/* Names and paths are never given (config/table.c); other types have no value that means "not given". */
+/* Names and paths are never given (config/table.c); other types have no value that means "not
+ * given". */
 static bool is_value(const struct config_field *field)
 {
     BUG_IF(field->type == FIELD_NUMBER || field->type == FIELD_BOOL || field->type == FIELD_NODE,
@@ -529,7 +568,8 @@ bool config_is_given(const struct config_field *field, const void *at)
 {
     if (field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) {
         for (int i = 0; i < field->section->n_fields; i++)
-            if (config_is_given(&field->section->fields[i], (const char *)at + field->section->fields[i].offset))
+            if (config_is_given(&field->section->fields[i],
+                    (const char *)at + field->section->fields[i].offset))
                 return true;
         return false;
     }
@@ -571,12 +611,12 @@ void config_take_given(void *into, const void *given, const struct config_table 
 
 /* ---- documents that leave out what others have: what is missing when all are read ---- */
 
-enum status config_report_missing(
-    const struct config_table *table, const struct config_field *field, struct source_pos at, struct diag *diag)
+enum status config_report_missing(const struct config_table *table,
+    const struct config_field *field, struct source_pos at, struct diag *diag)
 {
     const char *help = field->help ? field->help : "";
-    return diag_input(
-        diag, at, "%s needs the key '%s'%s%s%s", table->what, field->key, *help ? " (" : "", help, *help ? ")" : "");
+    return diag_input(diag, at, "%s needs the key '%s'%s%s%s", table->what, field->key,
+        *help ? " (" : "", help, *help ? ")" : "");
 }
 
 /* Whether the path, or one inside it, was read. */
@@ -598,7 +638,8 @@ struct wanted {
     struct diag *diag;
 };
 
-static enum status config_table_check(struct wanted *wanted, const struct config_table *table, const char *prefix)
+static enum status config_table_check(
+    struct wanted *wanted, const struct config_table *table, const char *prefix)
 {
     enum status worst = STATUS_OK;
     for (int i = 0; i < table->n_fields; i++) {
@@ -609,14 +650,15 @@ static enum status config_table_check(struct wanted *wanted, const struct config
         if (field->required && !read)
             status = config_report_missing(table, field, wanted->at, wanted->diag);
         else if (field->type == FIELD_SECTION && read)
-            status = config_table_check(wanted, field->section, arena_printf(&wanted->arena, "%s.", path));
+            status = config_table_check(
+                wanted, field->section, arena_printf(&wanted->arena, "%s.", path));
         worst = status > worst ? status : worst;
     }
     return worst;
 }
 
-enum status config_check_required(
-    const struct config_table *table, const struct config_origins *origins, struct source_pos at, struct diag *diag)
+enum status config_check_required(const struct config_table *table,
+    const struct config_origins *origins, struct source_pos at, struct diag *diag)
 {
     struct wanted wanted = {.origins = origins, .at = at, .diag = diag};
     enum status status = config_table_check(&wanted, table, "");

@@ -30,7 +30,8 @@ const char *config_join_names(char *buffer, size_t size, const char *const *name
     return buffer;
 }
 
-enum status config_wrong_kind(struct config_node node, const struct config_field *field, struct diag *diag)
+enum status config_wrong_kind(
+    struct config_node node, const struct config_field *field, struct diag *diag)
 {
     static const char *const kinds[] = {[CONFIG_NONE] = "missing",
         [CONFIG_NULL] = "null",
@@ -49,11 +50,12 @@ enum status config_wrong_kind(struct config_node node, const struct config_field
         [FIELD_NODE] = "anything"};
     if (field->type == FIELD_SOURCED && config_kind(node) == CONFIG_SCALAR)
         return diag_input(diag, config_pos(node),
-            "'%s' is a single value; a mapping {value: %.40s, kind: ..., source: \"...\"} is wanted, of kind "
+            "'%s' is a single value; a mapping {value: %.40s, kind: ..., source: \"...\"} is "
+            "wanted, of kind "
             "datasheet, measured, fitted or assumed",
             field->key, config_text(node));
-    return diag_input(
-        diag, config_pos(node), "'%s' is %s; %s is wanted", field->key, kinds[config_kind(node)], wanted[field->type]);
+    return diag_input(diag, config_pos(node), "'%s' is %s; %s is wanted", field->key,
+        kinds[config_kind(node)], wanted[field->type]);
 }
 
 static enum status check_range(
@@ -68,11 +70,12 @@ static enum status check_range(
         snprintf(text, sizeof text, "%.0f", limit);
     else
         quantity_format(text, sizeof text, limit, field->dimension);
-    return diag_input(diag, config_pos(node), "'%.40s' is too %s; the %s allowed is %s", config_text(node),
-        small ? "small" : "large", small ? "least" : "most", text);
+    return diag_input(diag, config_pos(node), "'%.40s' is too %s; the %s allowed is %s",
+        config_text(node), small ? "small" : "large", small ? "least" : "most", text);
 }
 
-static enum status read_int(struct config_node node, const struct config_field *field, int64_t *out, struct diag *diag)
+static enum status read_int(
+    struct config_node node, const struct config_field *field, int64_t *out, struct diag *diag)
 {
     const char *text = config_text(node);
     struct source_pos at = config_pos(node);
@@ -84,8 +87,8 @@ static enum status read_int(struct config_node node, const struct config_field *
         break;
     case COUNT_NO_NUMBER:
     case COUNT_NOT_WHOLE:
-        return diag_input(diag, at, "'%.40s' is not a whole number (examples: 8, 1_000_000, 8k)%s", text,
-            strchr(text, ',') ? "; several of them to sweep are a list, as [8, 16]" : "");
+        return diag_input(diag, at, "'%.40s' is not a whole number (examples: 8, 1_000_000, 8k)%s",
+            text, strchr(text, ',') ? "; several of them to sweep are a list, as [8, 16]" : "");
     case COUNT_TOO_LARGE:
         return diag_input(diag, at, "'%.40s' does not fit in 64 bits", text);
     }
@@ -102,7 +105,8 @@ static enum status config_value_read_number(
     double value = 0;
     /* JSON can write "450 GB/s" in quotes only; a plain number has no need of them. */
     if (config_quoted(node) && field->dimension == DIM_NONE)
-        return diag_input(diag, config_pos(node), "'%.40s' in quotes is a text; a number is wanted", config_text(node));
+        return diag_input(diag, config_pos(node), "'%.40s' in quotes is a text; a number is wanted",
+            config_text(node));
     if (!quantity_parse(&value, config_text(node), field->dimension, why, sizeof why))
         return diag_input(diag, config_pos(node), "%s", why);
     enum status status = check_range(node, field, value, diag);
@@ -116,14 +120,16 @@ static enum status read_bool(struct config_node node, bool *out, struct diag *di
     const char *text = config_text(node);
     bool yes = strcmp(text, "true") == 0;
     if (config_quoted(node))
-        return diag_input(diag, config_pos(node), "'%.40s' in quotes is a text; true or false is wanted", text);
+        return diag_input(
+            diag, config_pos(node), "'%.40s' in quotes is a text; true or false is wanted", text);
     if (!yes && strcmp(text, "false") != 0)
         return diag_input(diag, config_pos(node), "'%.40s' is neither true nor false", text);
     *out = yes;
     return STATUS_OK;
 }
 
-static enum status read_enum(struct config_node node, const struct config_field *field, int *out, struct diag *diag)
+static enum status read_enum(
+    struct config_node node, const struct config_field *field, int *out, struct diag *diag)
 {
     const char *text = config_text(node);
     size_t n = 0;
@@ -135,16 +141,20 @@ static enum status read_enum(struct config_node node, const struct config_field 
     char names[NAMES_BYTES];
     config_join_names(names, sizeof names, field->names, n);
     const char *near = nearest_name(text, field->names, n);
-    bool switched = n > 1 && strcmp(field->names[0], "none") == 0; /* as other programs have it, on or off */
-    if (switched && (strcasecmp(text, "true") == 0 || strcasecmp(text, "on") == 0 || strcasecmp(text, "yes") == 0))
+    bool switched =
+        n > 1 && strcmp(field->names[0], "none") == 0; /* as other programs have it, on or off */
+    if (switched && (strcasecmp(text, "true") == 0 || strcasecmp(text, "on") == 0 ||
+                        strcasecmp(text, "yes") == 0))
         near = field->names[1];
-    if (switched && (strcasecmp(text, "false") == 0 || strcasecmp(text, "off") == 0 || strcasecmp(text, "no") == 0))
+    if (switched && (strcasecmp(text, "false") == 0 || strcasecmp(text, "off") == 0 ||
+                        strcasecmp(text, "no") == 0))
         near = field->names[0];
     if (near)
-        return diag_input(diag, config_pos(node), "'%.40s' is not one of %s; did you mean '%s'?", text, names, near);
+        return diag_input(diag, config_pos(node), "'%.40s' is not one of %s; did you mean '%s'?",
+            text, names, near);
     const char *help = field->help ? field->help : "";
-    return diag_input(diag, config_pos(node), "'%.40s' is not one of %s%s%s%s", text, names, *help ? " (" : "", help,
-        *help ? ")" : "");
+    return diag_input(diag, config_pos(node), "'%.40s' is not one of %s%s%s%s", text, names,
+        *help ? " (" : "", help, *help ? ")" : "");
 }
 
 /* A null that no quotes make a text is the name "null", where there is one. */
@@ -160,19 +170,20 @@ static bool read_null(struct config_node node, const struct config_field *field,
     return false;
 }
 
-/* The command line has no folder: its paths stay relative to the working directory. A file that is not there may be one
- * of flopcast's own, which go by the same names everywhere. */
+/* The command line has no folder: its paths stay relative to the working directory. A file that is
+ * not there may be one of flopcast's own, which go by the same names everywhere. */
 static const char *path_from(struct config_node node, enum files_kind kind, struct arena *arena)
 {
     const char *path = config_text(node), *file = config_pos(node).file;
     const char *slash = config_origin_kind(node) != ORIGIN_COMMAND_LINE ? strrchr(file, '/') : NULL;
     if (path[0] == '/' || !slash)
         return files_find(arena, kind, arena_strdup(arena, path));
-    return files_find_from(arena, kind, arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path), path);
+    return files_find_from(
+        arena, kind, arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path), path);
 }
 
-enum status config_read_scalar(
-    struct config_node node, const struct config_field *field, void *at, struct arena *arena, struct diag *diag)
+enum status config_read_scalar(struct config_node node, const struct config_field *field, void *at,
+    struct arena *arena, struct diag *diag)
 {
     if (read_null(node, field, at))
         return STATUS_OK;

@@ -10,16 +10,17 @@ extern const char *const config_kind_names[];
 /* Join names as "a, b, c" for a message; if they do not fit, it ends in "...". Returns buffer. */
 const char *config_join_names(char *buffer, size_t size, const char *const *names, size_t n);
 
-/* Read the scalar into *at, which has the type that field->type says. Not for FIELD_SOURCED, FIELD_SECTION and
- * FIELD_NODE. */
-enum status config_read_scalar(
-    struct config_node node, const struct config_field *field, void *at, struct arena *arena, struct diag *diag);
+/* Read the scalar into *at, which has the type that field->type says. Not for FIELD_SOURCED,
+ * FIELD_SECTION and FIELD_NODE. */
+enum status config_read_scalar(struct config_node node, const struct config_field *field, void *at,
+    struct arena *arena, struct diag *diag);
 
 /* Reports that a required field of the table is missing. */
-enum status config_report_missing(
-    const struct config_table *table, const struct config_field *field, struct source_pos at, struct diag *diag);
+enum status config_report_missing(const struct config_table *table,
+    const struct config_field *field, struct source_pos at, struct diag *diag);
 
 /* Reports that the node is of another kind than the field wants. */
-enum status config_wrong_kind(struct config_node node, const struct config_field *field, struct diag *diag);
+enum status config_wrong_kind(
+    struct config_node node, const struct config_field *field, struct diag *diag);
 
 #endif

@@ -14,12 +14,12 @@
 
 enum { NUMBER_BYTES = 32 };
 
-/* What JSON or YAML (line breaks, byte order mark, control characters, non-characters) would not read back as it
- * stands. */
+/* What JSON or YAML (line breaks, byte order mark, control characters, non-characters) would not
+ * read back as it stands. */
 static bool needs_escape(uint32_t c)
 {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe ||
-           c == 0xffff;
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+           c == 0xfffe || c == 0xffff;
 }
 
 void json_write_string(FILE *out, const char *text)
@@ -97,7 +97,8 @@ static void config_write_node(FILE *out, struct config_node node)
         fputs("null", out);
         return;
     case CONFIG_SCALAR:
-        if (!config_quoted(node) && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0 || is_json_number(text)))
+        if (!config_quoted(node) &&
+            (strcmp(text, "true") == 0 || strcmp(text, "false") == 0 || is_json_number(text)))
             fputs(text, out);
         else
             json_write_string(out, text);
@@ -140,7 +141,8 @@ static void write_sourced(FILE *out, const struct quantity *q, enum dimension di
     }
     config_write_number(out, q->value);
     write_unit(out, dimension);
-    fprintf(out, ", \"kind\": \"%s\", \"source\": ", config_kind_names[q->kind - QUANTITY_DATASHEET]);
+    fprintf(
+        out, ", \"kind\": \"%s\", \"source\": ", config_kind_names[q->kind - QUANTITY_DATASHEET]);
     config_write_text(out, q->source);
     if (q->fit) {
         fputs(", \"fit\": ", out);
@@ -186,7 +188,8 @@ static void config_write_value(FILE *out, const struct config_field *field, cons
     BUG_IF(true, "field '%s' is not a value", field->key);
 }
 
-static void write_origin(FILE *out, const struct config_origins *origins, const char *path, struct arena *scratch)
+static void write_origin(
+    FILE *out, const struct config_origins *origins, const char *path, struct arena *scratch)
 {
     struct source_pos at = {0};
     for (int i = origins ? origins->list.n - 1 : -1; i >= 0; i--)
@@ -195,7 +198,9 @@ static void write_origin(FILE *out, const struct config_origins *origins, const 
             break;
         }
     const char *file = at.file ? at.file : "default";
-    json_write_string(out, at.file && at.line > 0 ? arena_printf(scratch, "%s:%d:%d", file, at.line, at.column) : file);
+    json_write_string(out, at.file && at.line > 0
+                               ? arena_printf(scratch, "%s:%d:%d", file, at.line, at.column)
+                               : file);
 }
 
 struct writer {
@@ -204,14 +209,14 @@ struct writer {
     struct arena *scratch; /* paths */
 };
 
-static void write_section(const struct writer *writer, const struct config_table *table, const void *from,
-    const char *prefix, bool loose, int indent);
+static void write_section(const struct writer *writer, const struct config_table *table,
+    const void *from, const char *prefix, bool loose, int indent);
 
-/* prefix: path of this section with its dot, "" for the whole; first: nothing stands before them in the brackets.
- * Returns whether still nothing does. Fields of a table that stands beside (empty key) go into the
- * same brackets: `first` is passed on for the comma. */
-static bool write_fields(const struct writer *writer, const struct config_table *table, const void *from,
-    const char *prefix, bool loose, int indent, bool first)
+/* prefix: path of this section with its dot, "" for the whole; first: nothing stands before them in
+ * the brackets. Returns whether still nothing does. Fields of a table that stands beside (empty
+ * key) go into the same brackets: `first` is passed on for the comma. */
+static bool write_fields(const struct writer *writer, const struct config_table *table,
+    const void *from, const char *prefix, bool loose, int indent, bool first)
 {
     FILE *out = writer->out;
     for (int i = 0; i < table->n_fields; i++) {
@@ -243,16 +248,16 @@ static bool write_fields(const struct writer *writer, const struct config_table 
     return first;
 }
 
-static void write_section(const struct writer *writer, const struct config_table *table, const void *from,
-    const char *prefix, bool loose, int indent)
+static void write_section(const struct writer *writer, const struct config_table *table,
+    const void *from, const char *prefix, bool loose, int indent)
 {
     fputs("{", writer->out);
     write_fields(writer, table, from, prefix, loose, indent + 2, true);
     fprintf(writer->out, "\n%*s}", indent, "");
 }
 
-void config_write_json(
-    FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins)
+void config_write_json(FILE *out, const struct config_table *table, const void *from,
+    const struct config_origins *origins)
 {
     struct arena scratch = ARENA_INIT;
     const struct writer writer = {out, origins, &scratch};
@@ -280,7 +285,8 @@ const char *config_value_text(const struct config_field *field, const void *at, 
     case FIELD_ENUM:
         return *(const int *)at < 0 ? "" : field->names[*(const int *)at];
     case FIELD_SOURCED:
-        quantity_format(number, sizeof number, ((const struct quantity *)at)->value, field->dimension);
+        quantity_format(
+            number, sizeof number, ((const struct quantity *)at)->value, field->dimension);
         return arena_strdup(arena, number);
     case FIELD_SECTION:
     case FIELD_OVERRIDES:

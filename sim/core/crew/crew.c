@@ -1,5 +1,6 @@
-/* A loop over jobs: each thread takes the next job of a queue, in the order asked for, until there is none or the
- * caller wants no more. What a job says is kept apart and put together in the order of jobs in the end. */
+/* A loop over jobs: each thread takes the next job of a queue, in the order asked for, until there
+ * is none or the caller wants no more. What a job says is kept apart and put together in the order
+ * of jobs in the end. */
 #include "crew/crew.h"
 
 #include "base/arena.h"
@@ -118,9 +119,11 @@ static int least(const double *loads, int n)
 
 void crew_shard(bool *mine, const double *cost, const int *with, int n, int shard, int shards)
 {
-    double *loads = xcalloc((size_t)shards, sizeof *loads), *sums = xcalloc((size_t)n + 1, sizeof *sums);
+    double *loads = xcalloc((size_t)shards, sizeof *loads),
+           *sums = xcalloc((size_t)n + 1, sizeof *sums);
     for (int i = 0; i < n; i++) {
-        BUG_IF(with && (with[i] < 0 || with[i] > i || with[with[i]] != with[i]), "job %d is with %d", i, with[i]);
+        BUG_IF(with && (with[i] < 0 || with[i] > i || with[with[i]] != with[i]),
+            "job %d is with %d", i, with[i]);
         sums[with ? with[i] : i] += cost[i];
     }
     int *order = crew_order(sums, n);

@@ -1,6 +1,6 @@
-/* A message is a kind and its bytes. Rank 0 sends GIVEN and QUIT, the others HELLO first, then WORK, one for each share
- * of theirs, and LEAVES in the end. Nobody waits in MPI: a rank looks for messages again and again, so that it uses no
- * core meanwhile. */
+/* A message is a kind and its bytes. Rank 0 sends GIVEN and QUIT, the others HELLO first, then
+ * WORK, one for each share of theirs, and LEAVES in the end. Nobody waits in MPI: a rank looks for
+ * messages again and again, so that it uses no core meanwhile. */
 #include "crew/ranks.h"
 
 #include "base/build.h"
@@ -39,7 +39,8 @@ struct ranks {
 
 /* ---- what started the program ---- */
 
-/* OpenMPI's mpirun; MPICH's and Intel's. Of Slurm's srun only with --mpi=pmix, which then has OpenMPI's, too. */
+/* OpenMPI's mpirun; MPICH's and Intel's. Of Slurm's srun only with --mpi=pmix, which then has
+ * OpenMPI's, too. */
 static const struct {
     const char *ranks, *rank;
 } launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"}};
@@ -61,8 +62,8 @@ int ranks_launched(void)
 
 static bool mpi_has_begun;
 
-/* mpirun ends all ranks when the first ends with an error: what all find wrong before MPI begins, rank 0 is to have
- * said by then. */
+/* mpirun ends all ranks when the first ends with an error: what all find wrong before MPI begins,
+ * rank 0 is to have said by then. */
 static void let_rank_0_speak(void)
 {
     if (!mpi_has_begun)
@@ -89,7 +90,8 @@ static void *open_plugin(struct arena *arena)
 {
     const char *given = getenv("FLOPCAST_MPI");
     const char *path = given && *given ? given : files_program(arena, "flopcast-mpi.so");
-    return path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL; /* MPI's own plugins look for its names */
+    return path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL)
+                : NULL; /* MPI's own plugins look for its names */
 }
 
 static enum status begin_mpi(struct crew_mpi **out, struct diag *diag)
@@ -101,7 +103,8 @@ static enum status begin_mpi(struct crew_mpi **out, struct diag *diag)
     enum status status = STATUS_OK;
     if (!found)
         status = diag_io(diag, (struct source_pos){0},
-            "mpirun has started this program %d times, but flopcast-mpi.so, which lets them work together, is not "
+            "mpirun has started this program %d times, but flopcast-mpi.so, which lets them work "
+            "together, is not "
             "found%s%s; build flopcast with libopenmpi-dev, or set FLOPCAST_MPI to that file",
             ranks_launched(), why ? ": " : "", why ? why : "");
     crew_mpi_begin *begin;
@@ -114,7 +117,8 @@ static enum status begin_mpi(struct crew_mpi **out, struct diag *diag)
     return status;
 }
 
-static void send_message(struct ranks *ranks, int to, enum rank_message kind, const void *bytes, size_t n)
+static void send_message(
+    struct ranks *ranks, int to, enum rank_message kind, const void *bytes, size_t n)
 {
     unsigned char *message = xcalloc(n + 1, 1);
     message[0] = (unsigned char)kind;
@@ -125,7 +129,8 @@ static void send_message(struct ranks *ranks, int to, enum rank_message kind, co
 }
 
 /* The next message, without its kind; for free(). */
-static unsigned char *receive_message(struct ranks *ranks, int *from, enum rank_message *kind, size_t *n)
+static unsigned char *receive_message(
+    struct ranks *ranks, int *from, enum rank_message *kind, size_t *n)
 {
     static const struct timespec moment = {.tv_nsec = 500000};
     unsigned char *message;
@@ -168,7 +173,8 @@ static enum status greet(struct ranks *ranks, struct diag *diag)
             free(hear(ranks, &n));
         if (rank->known && rank->hello.build != build_digest())
             status = diag_io(diag, (struct source_pos){0},
-                "rank %d on %s is another build of flopcast, or has another libm or GSL, so its results may differ; "
+                "rank %d on %s is another build of flopcast, or has another libm or GSL, so its "
+                "results may differ; "
                 "start the same file on all machines",
                 r, rank->hello.host);
     }
@@ -188,8 +194,9 @@ static void name_if_left(struct rank *rank, int number, struct diag *diag)
         return;
     rank->named = true;
     diag_warn(diag, (struct source_pos){0},
-        "rank %d on %s ended before the work, which the others do; try the command on that machine alone", number,
-        rank->known ? rank->hello.host : "its machine");
+        "rank %d on %s ended before the work, which the others do; try the command on that machine "
+        "alone",
+        number, rank->known ? rank->hello.host : "its machine");
 }
 
 unsigned char *ranks_collect(struct ranks *ranks, size_t *n, struct diag *diag)
@@ -258,7 +265,8 @@ enum status ranks_begin(struct ranks **out, struct diag *diag)
     if (begin_mpi(&mpi, diag) != STATUS_OK || !mpi)
         return STATUS_IO;
     struct ranks *ranks = xcalloc(1, sizeof *ranks);
-    *ranks = (struct ranks){.mpi = mpi, .others = xcalloc((size_t)mpi->ranks, sizeof *ranks->others)};
+    *ranks =
+        (struct ranks){.mpi = mpi, .others = xcalloc((size_t)mpi->ranks, sizeof *ranks->others)};
     *out = ranks;
     if (mpi->rank > 0) {
         struct rank_hello hello = {.build = build_digest()};

@@ -44,8 +44,9 @@ static bool before(const struct event *a, const struct event *b)
     return (a->time < b->time) | ((a->time == b->time) & (a->seq < b->seq));
 }
 
-/* The event of sink() and rise() is to stay in registers: by value through memory it is written field by field and read
- * back in halves, which waits until every store before it has left the core (a tenth of a run's time, measured). */
+/* The event of sink() and rise() is to stay in registers: by value through memory it is written
+ * field by field and read back in halves, which waits until every store before it has left the core
+ * (a tenth of a run's time, measured). */
 #define IN_REGISTERS static inline __attribute__((always_inline))
 
 /* The first of the events from a first child on that are below the same one. */
@@ -62,9 +63,10 @@ IN_REGISTERS int first_child(const struct event *heap, int n, int child)
     return least;
 }
 
-/* Which child the way down takes is not known yet; the events below all of them lie side by side, so they are fetched
- * whichever it is. The top of the heap is in the cache: 8,192 events, 256 KiB, as measured (bench_engine on AMD EPYC:
- * with 1,000,000 events pending 1.7 to 2 times as fast, nothing lost with fewer). */
+/* Which child the way down takes is not known yet; the events below all of them lie side by side,
+ * so they are fetched whichever it is. The top of the heap is in the cache: 8,192 events, 256 KiB,
+ * as measured (bench_engine on AMD EPYC: with 1,000,000 events pending 1.7 to 2 times as fast,
+ * nothing lost with fewer). */
 IN_REGISTERS void prefetch_below(const struct event *heap, int n, int child)
 {
     enum { TOP = 8192, CACHE_LINE = 64, A_LINE = CACHE_LINE / sizeof(struct event) };
@@ -150,7 +152,8 @@ bool engine_goes_on(struct engine *engine, ps_t time, uint32_t kind, uint32_t ta
     int next = engine->vacant ? 1 : 0;
     if (engine->stopped || engine->line.n > 0 || time > PS_HORIZON)
         return false;
-    if (next < engine->heap.n && heap[next ? first_child(heap, engine->heap.n, next) : 0].time <= time)
+    if (next < engine->heap.n &&
+        heap[next ? first_child(heap, engine->heap.n, next) : 0].time <= time)
         return false;
     engine->seq++;
     count_event(engine, time, kind, target);
@@ -172,9 +175,9 @@ static struct event next_in_line(struct engine *engine)
     return event;
 }
 
-/* The event that will run after the first one, unless a handler schedules one before it. The targets of fewer than
- * 2,048 events stay in the cache, as measured (bench_points on AMD EPYC, T5-11B with noise: 4,096 ranks take 0.83 of
- * the time, 16,384 ranks 0.6). */
+/* The event that will run after the first one, unless a handler schedules one before it. The
+ * targets of fewer than 2,048 events stay in the cache, as measured (bench_points on AMD EPYC,
+ * T5-11B with noise: 4,096 ranks take 0.83 of the time, 16,384 ranks 0.6). */
 static void prepare_next(const struct engine *engine)
 {
     enum { FEW = 2048 };

@@ -1,8 +1,9 @@
-/* Communicators: members arrive, the last one starts what they came for, latency passes, bytes flow, all end.
+/* Communicators: members arrive, the last one starts what they came for, latency passes, bytes
+ * flow, all end.
  *
- * A process group has one for each set of ranks, a channel one for each rank that sends. A member's queue stands still
- * from its arrival to the end, so the k-th collective of one member meets the k-th of all others without a count;
- * plan_check() has seen to it that these are the same. */
+ * A process group has one for each set of ranks, a channel one for each rank that sends. A member's
+ * queue stands still from its arrival to the end, so the k-th collective of one member meets the
+ * k-th of all others without a count; plan_check() has seen to it that these are the same. */
 #include "exec/state.h"
 
 #include <math.h>
@@ -25,7 +26,8 @@ static struct party party_of(const struct sim *sim, const struct communicator *c
     if (communicator_is_message(comm)) {
         int rank = sim->fold.index_of[i == 0 ? comm->from : comm->to];
         const struct program_tables *tables = sim->ranks[rank].tables;
-        return (struct party){rank, (i == 0 ? tables->send_queue : tables->recv_queue)[comm->channel]};
+        return (struct party){
+            rank, (i == 0 ? tables->send_queue : tables->recv_queue)[comm->channel]};
     }
     int rank = comm->parties[i];
     return (struct party){rank, sim->ranks[rank].tables->group_queue[comm->group]};
@@ -46,13 +48,15 @@ static int keep_watched(struct sim *sim, int n)
 static void set_uses(struct sim *sim, struct communicator *comm)
 {
     const struct coll_cost *cost = &comm->cost;
-    if (comm->room_uses > 0 && (communicator_is_message(comm) || fabric_weights_alike(&comm->uses_of, cost)))
+    if (comm->room_uses > 0 &&
+        (communicator_is_message(comm) || fabric_weights_alike(&comm->uses_of, cost)))
         return;
     uint64_t key = (uint64_t)(comm - sim->meetings.all);
     struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
-    int n = communicator_is_message(comm)
-                ? fabric_message(sim->meetings.uses, &sim->fabric, sender, comm->from, comm->to, key)
-                : fabric_weights(sim->meetings.uses, &sim->fabric, comm->members, cost, key);
+    int n =
+        communicator_is_message(comm)
+            ? fabric_message(sim->meetings.uses, &sim->fabric, sender, comm->from, comm->to, key)
+            : fabric_weights(sim->meetings.uses, &sim->fabric, comm->members, cost, key);
     n = sim->fold.watched_alone ? keep_watched(sim, n) : n;
     if (n > comm->room_uses) {
         comm->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
@@ -112,7 +116,8 @@ static void setup_group(struct sim *sim, int g)
     for (int i = sim->meetings.group_first[g]; i < sim->meetings.group_first[g + 1]; i++) {
         sim->meetings.all[i] = (struct communicator){.group = g,
             .channel = -1,
-            .members = {mesh_group_first(ranks, i - sim->meetings.group_first[g]), ranks->stride, ranks->size},
+            .members = {mesh_group_first(ranks, i - sim->meetings.group_first[g]), ranks->stride,
+                ranks->size},
             .sibling = -1};
     }
     for (int i = 0; i < sim->n_ranks; i++) {
@@ -121,7 +126,8 @@ static void setup_group(struct sim *sim, int g)
             continue;
         struct communicator *comm = &sim->meetings.all[sim->meetings.group_first[g] + instance];
         if (!comm->parties)
-            comm->parties = ARENA_ARRAY(sim->arena, int, ranks->size < sim->n_ranks ? ranks->size : sim->n_ranks);
+            comm->parties = ARENA_ARRAY(
+                sim->arena, int, ranks->size < sim->n_ranks ? ranks->size : sim->n_ranks);
         comm->parties[comm->n_parties++] = i;
     }
 }
@@ -131,8 +137,12 @@ static void setup_channel(struct sim *sim, int c)
     const struct plan_channel *channel = &sim->plan->channels.at[c];
     for (int r = 0; r < sim->plan->mesh.ranks; r++) {
         int to = mesh_neighbour(&sim->plan->mesh, r, channel->axis, channel->delta);
-        sim->meetings.all[sim->meetings.channel_first[c] + r] = (struct communicator){
-            .group = -1, .channel = c, .from = r, .to = to, .n_parties = is_simulated(sim, r) ? 2 : 0, .sibling = -1};
+        sim->meetings.all[sim->meetings.channel_first[c] + r] = (struct communicator){.group = -1,
+            .channel = c,
+            .from = r,
+            .to = to,
+            .n_parties = is_simulated(sim, r) ? 2 : 0,
+            .sibling = -1};
     }
 }
 
@@ -142,20 +152,23 @@ struct machine_pair {
 };
 
 /* As a group sees it, in room where that differs. */
-static struct machine_pair seen_by(struct hw room[2], struct coll_group group, const struct machine_pair *on)
+static struct machine_pair seen_by(
+    struct hw room[2], struct coll_group group, const struct machine_pair *on)
 {
     const struct hw *hw = coll_hw_of(&room[0], group, on->hw);
-    return (struct machine_pair){hw, on->chosen == on->hw ? hw : coll_hw_of(&room[1], group, on->chosen)};
+    return (struct machine_pair){
+        hw, on->chosen == on->hw ? hw : coll_hw_of(&room[1], group, on->chosen)};
 }
 
-static struct coll_cost communicator_cost_of(const struct sim *sim, const struct machine_pair *on, enum coll_kind kind,
-    double bytes, const struct coll_routing *routing, struct coll_shape shape)
+static struct coll_cost communicator_cost_of(const struct sim *sim, const struct machine_pair *on,
+    enum coll_kind kind, double bytes, const struct coll_routing *routing, struct coll_shape shape)
 {
     struct coll_cost cost = coll_of(kind, bytes, routing, shape, on->chosen);
     if (on->chosen != on->hw && routing)
         cost = coll_routed(bytes, routing, shape, on->hw);
     else if (on->chosen != on->hw)
-        cost = coll_choose(kind, bytes, shape, on->hw, (struct coll_force){(int)cost.algorithm, (int)cost.protocol});
+        cost = coll_choose(kind, bytes, shape, on->hw,
+            (struct coll_force){(int)cost.algorithm, (int)cost.protocol});
     if (sim->options->no_latency)
         cost.latency_s = 0;
     return cost;
@@ -165,8 +178,10 @@ static void setup_costs(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
     const struct hw *chosen_on = sim->options->chosen_on;
-    const struct machine_pair pair = {sim->costs.hw, chosen_on ? chosen_on : sim->costs.hw}, *on = &pair;
-    struct coll_cost *of_collectives = ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
+    const struct machine_pair pair = {sim->costs.hw, chosen_on ? chosen_on : sim->costs.hw},
+                              *on = &pair;
+    struct coll_cost *of_collectives =
+        ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
     struct coll_cost(*of_messages)[FABRIC_WAY_COUNT] =
         arena_alloc(sim->arena, sizeof *of_messages * (size_t)(plan->messages.n + 1));
     sim->costs.collectives = of_collectives;
@@ -178,10 +193,11 @@ static void setup_costs(struct sim *sim)
         of_collectives[c] = of_collectives[first[c]];
         if (first[c] < c)
             continue;
-        struct coll_group members = sim->meetings.all[sim->meetings.group_first[collective->group]].members;
+        struct coll_group members =
+            sim->meetings.all[sim->meetings.group_first[collective->group]].members;
         const struct machine_pair seen = seen_by(room, members, on);
-        of_collectives[c] = communicator_cost_of(sim, &seen, collective->kind, collective->bytes, collective->routing,
-            coll_shape(members, hw_gpus_per_node(sim->costs.hw)));
+        of_collectives[c] = communicator_cost_of(sim, &seen, collective->kind, collective->bytes,
+            collective->routing, coll_shape(members, hw_gpus_per_node(sim->costs.hw)));
     }
     free(first);
     const struct machine_pair bridged = seen_by(room, (struct coll_group){0, 1, 2}, on);
@@ -189,8 +205,8 @@ static void setup_costs(struct sim *sim)
         for (int way = 0; way < FABRIC_WAY_COUNT; way++) {
             struct coll_cost *cost = &of_messages[m][way];
             int nodes = way == FABRIC_WAY_NETWORK ? 2 : 1;
-            *cost = communicator_cost_of(sim, way == FABRIC_WAY_BRIDGE ? &bridged : on, COLL_SEND_RECV,
-                plan->messages.at[m].bytes, NULL,
+            *cost = communicator_cost_of(sim, way == FABRIC_WAY_BRIDGE ? &bridged : on,
+                COLL_SEND_RECV, plan->messages.at[m].bytes, NULL,
                 (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
             cost->hbm_bytes /= 2; /* half at each end; in nccl-tests' send_recv a GPU is both */
         }
@@ -213,8 +229,9 @@ static bool touches_watched(const struct sim *sim, const struct communicator *co
     return false;
 }
 
-/* Where no link is shared between nodes, ranks of a program meet the same loads on every node: those on the nodes of
- * the first ranks decide, and flows that touch none of these need not be there. */
+/* Where no link is shared between nodes, ranks of a program meet the same loads on every node:
+ * those on the nodes of the first ranks decide, and flows that touch none of these need not be
+ * there. */
 static void find_watched(struct sim *sim)
 {
     if (sim->fabric.leaves > 0)
@@ -224,12 +241,13 @@ static void find_watched(struct sim *sim)
         sim->fold.watched[plan_first_rank(sim->plan, p) / sim->fabric.gpus] = true;
 }
 
-/* The communicator that one without a party does as: of the rank that stands for its first member, or, where none does,
- * for the next one. */
+/* The communicator that one without a party does as: of the rank that stands for its first member,
+ * or, where none does, for the next one. */
 static int leader_of(const struct sim *sim, const struct communicator *comm)
 {
     for (int m = 0; m < (communicator_is_message(comm) ? 1 : comm->members.size); m++) {
-        int number = communicator_is_message(comm) ? comm->from : comm->members.first + m * comm->members.stride;
+        int number = communicator_is_message(comm) ? comm->from
+                                                   : comm->members.first + m * comm->members.stride;
         int index = sim->fold.index_of[number];
         if (index < 0)
             continue;
@@ -238,8 +256,9 @@ static int leader_of(const struct sim *sim, const struct communicator *comm)
                            ? number
                            : mesh_group_instance(&sim->plan->groups.at[comm->group].ranks, number);
         return instance < 0 ? -1
-                            : instance + (communicator_is_message(comm) ? sim->meetings.channel_first[comm->channel]
-                                                                        : sim->meetings.group_first[comm->group]);
+                            : instance + (communicator_is_message(comm)
+                                                 ? sim->meetings.channel_first[comm->channel]
+                                                 : sim->meetings.group_first[comm->group]);
     }
     return -1;
 }
@@ -266,7 +285,8 @@ void communicator_setup(struct sim *sim)
         setup_channel(sim, c);
     for (int i = 0; i < sim->meetings.n; i++) {
         sim->meetings.all[i].flow = net_add_flow(&sim->machine->net);
-        sim->meetings.all[i].noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
+        sim->meetings.all[i].noise =
+            rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
     }
     if (sim->fold.on)
         find_watched(sim);
@@ -282,7 +302,8 @@ static void communicator_hold(struct sim *sim, struct party party, double sms, d
 {
     struct rank *rank = &sim->ranks[party.rank];
     struct queue *queue = &rank->queues[party.queue];
-    rank->holding = sms > 0 ? rank->holding | queue_bit(party.queue) : rank->holding & ~queue_bit(party.queue);
+    rank->holding =
+        sms > 0 ? rank->holding | queue_bit(party.queue) : rank->holding & ~queue_bit(party.queue);
     queue->sms_held = sms;
     queue->hbm_Bps = hbm_Bps;
     queue_retime(sim, party.rank);
@@ -293,13 +314,14 @@ static void communicator_begin(struct sim *sim, struct communicator *comm)
     comm->start = sim->machine->engine.now;
     comm->busy = true;
     double sigma = sim->options->noise.network_jitter;
-    double links =
-        communicator_is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.hw);
+    double links = communicator_is_message(comm)
+                       ? 1
+                       : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.hw);
     double jitter = sigma > 0 ? rng_lognormal_max(&comm->noise, sigma, links) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
-    engine_at(&sim->machine->engine, sim->machine->engine.now + ps_from_s(comm->cost.latency_s), sim->events.latency,
-        (uint32_t)(comm - sim->meetings.all), 0);
+    engine_at(&sim->machine->engine, sim->machine->engine.now + ps_from_s(comm->cost.latency_s),
+        sim->events.latency, (uint32_t)(comm - sim->meetings.all), 0);
 }
 
 static void communicator_begin_next(struct sim *sim, struct communicator *sibling)
@@ -309,9 +331,10 @@ static void communicator_begin_next(struct sim *sim, struct communicator *siblin
     communicator_begin(sim, sibling);
 }
 
-/* And those that other ranks stand for do the same at the same time, and share the links. Of collectives that follow
- * each other without a gap this one begins the next one before the ends of its siblings, which are of the same
- * picosecond, have been handled: these begin as they end. By noise that may be later. */
+/* And those that other ranks stand for do the same at the same time, and share the links. Of
+ * collectives that follow each other without a gap this one begins the next one before the ends of
+ * its siblings, which are of the same picosecond, have been handled: these begin as they end. By
+ * noise that may be later. */
 static void begin_all(struct sim *sim, struct communicator *comm)
 {
     const struct coll_cost cost = comm->cost;
@@ -325,7 +348,8 @@ static void begin_all(struct sim *sim, struct communicator *comm)
     }
 }
 
-static struct communicator *communicator_find(const struct sim *sim, const struct rank *rank, const struct plan_op *op)
+static struct communicator *communicator_find(
+    const struct sim *sim, const struct rank *rank, const struct plan_op *op)
 {
     const struct plan *plan = sim->plan;
     if (op->kind == OP_COLLECTIVE) {
@@ -335,13 +359,15 @@ static struct communicator *communicator_find(const struct sim *sim, const struc
     }
     int c = plan->messages.at[op->index].channel, from = rank->number;
     if (op->kind == OP_RECV)
-        from = mesh_neighbour(&plan->mesh, from, plan->channels.at[c].axis, -plan->channels.at[c].delta);
+        from = mesh_neighbour(
+            &plan->mesh, from, plan->channels.at[c].axis, -plan->channels.at[c].delta);
     from = sim->fold.numbers[sim->fold.index_of[from]];
     return &sim->meetings.all[sim->meetings.channel_first[c] + from];
 }
 
 /* What a member's op costs in this communicator. */
-static const struct coll_cost *cost_here(const struct sim *sim, const struct communicator *comm, int32_t index)
+static const struct coll_cost *cost_here(
+    const struct sim *sim, const struct communicator *comm, int32_t index)
 {
     if (!communicator_is_message(comm))
         return &sim->costs.collectives[index];
@@ -369,8 +395,8 @@ void communicator_on_latency(void *self, const struct event *event)
     for (int i = 0; i < comm->n_parties; i++)
         communicator_hold(sim, party_of(sim, comm, i), comm->cost.sms, coll_hbm_Bps(comm->cost));
     set_uses(sim, comm);
-    net_start(&sim->machine->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps, comm->uses, comm->n_uses,
-        (struct net_listener){sim->events.comm_end, event->target});
+    net_start(&sim->machine->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps,
+        comm->uses, comm->n_uses, (struct net_listener){sim->events.comm_end, event->target});
 }
 
 /* What a communicator has ended. */
@@ -424,7 +450,8 @@ static void communicator_finish(struct sim *sim, const struct ended *comm, struc
     queue_finish(sim, party.rank, party.queue);
 }
 
-/* By where the first rank is, as all go on together; before it has ended a collective there is not much to wait for. */
+/* By where the first rank is, as all go on together; before it has ended a collective there is not
+ * much to wait for. */
 static void tell(const struct sim *sim)
 {
     const struct queue *queue = &sim->ranks[0].queues[STREAM_COMPUTE];

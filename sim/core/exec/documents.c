@@ -1,4 +1,5 @@
-/* Packed sequences: what the documents drawn for a rank's micro-batches make of its attention (exec.h). */
+/* Packed sequences: what the documents drawn for a rank's micro-batches make of its attention
+ * (exec.h). */
 #include "exec/state.h"
 
 /* The same for ranks that train on the same samples. */
@@ -7,7 +8,8 @@ static uint64_t data_rank(const struct mesh *mesh, int rank)
     static const enum mesh_axis axes[] = {AXIS_EP, AXIS_DP_SHARD, AXIS_DP_REPLICATE};
     uint64_t number = 0;
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
-        number = number * (uint64_t)mesh->size[axes[i]] + (uint64_t)mesh_coordinate(mesh, rank, axes[i]);
+        number =
+            number * (uint64_t)mesh->size[axes[i]] + (uint64_t)mesh_coordinate(mesh, rank, axes[i]);
     return number;
 }
 
@@ -15,8 +17,10 @@ static struct rng_stream documents_stream_of(
     const struct sim *sim, const struct rank *rank, int32_t step, int32_t micro_batch)
 {
     enum { RANK_BITS = 40, STEP_BITS = 16 };
-    uint64_t number = data_rank(&sim->plan->mesh, rank->number) << RANK_BITS | (uint64_t)step << STEP_BITS;
-    return rng_stream((uint64_t)sim->options->seed, ENTITY_DOCUMENTS, number | (uint64_t)micro_batch);
+    uint64_t number = data_rank(&sim->plan->mesh, rank->number) << RANK_BITS | (uint64_t)step
+                                                                                   << STEP_BITS;
+    return rng_stream(
+        (uint64_t)sim->options->seed, ENTITY_DOCUMENTS, number | (uint64_t)micro_batch);
 }
 
 /* The micro-batches of a step, in the mean over the sequences of each. */
@@ -25,26 +29,32 @@ static void exec_documents_draw(const struct sim *sim, struct rank *rank, int32_
     const struct plan_packing *packing = &rank->tables->program->packing;
     for (int32_t m = 0; m < packing->micro_batches; m++) {
         struct rng_stream stream = documents_stream_of(sim, rank, step, m);
-        int32_t sequences = m + 1 < packing->micro_batches ? packing->sequences : packing->last_sequences;
+        int32_t sequences =
+            m + 1 < packing->micro_batches ? packing->sequences : packing->last_sequences;
         rank->pairs[m] = 0;
         if (rank->tokens)
-            rank->pairs[m] = documents_draw_number(&packing->documents, &stream, sequences, &rank->tokens[m]);
+            rank->pairs[m] =
+                documents_draw_number(&packing->documents, &stream, sequences, &rank->tokens[m]);
         for (int32_t s = 0; s < sequences && !rank->tokens; s++)
             rank->pairs[m] += documents_draw(&packing->documents, &stream) / sequences;
     }
     rank->pairs_step = step;
 }
 
-/* Kernels of the model, which go with the tokens of a micro-batch. Copies are FSDP's, mostly, of parameters. */
+/* Kernels of the model, which go with the tokens of a micro-batch. Copies are FSDP's, mostly, of
+ * parameters. */
 static bool goes_with_tokens(enum kernel_kind kind, const struct plan_op *op)
 {
-    bool of_pass = op->phase == PHASE_FORWARD || op->phase == PHASE_BACKWARD || op->phase == PHASE_RECOMPUTE;
+    bool of_pass =
+        op->phase == PHASE_FORWARD || op->phase == PHASE_BACKWARD || op->phase == PHASE_RECOMPUTE;
     return of_pass && op->stream == STREAM_COMPUTE &&
-           (kind == KERNEL_GEMM || kind == KERNEL_ATTENTION || kind == KERNEL_SOFTMAX || kind == KERNEL_NORM ||
-               kind == KERNEL_ELEMENTWISE || kind == KERNEL_EMBEDDING || kind == KERNEL_LOSS);
+           (kind == KERNEL_GEMM || kind == KERNEL_ATTENTION || kind == KERNEL_SOFTMAX ||
+               kind == KERNEL_NORM || kind == KERNEL_ELEMENTWISE || kind == KERNEL_EMBEDDING ||
+               kind == KERNEL_LOSS);
 }
 
-void documents_draws(const struct sim *sim, struct rank *rank, int32_t step, int32_t op, struct kernel_draws *draws)
+void documents_draws(
+    const struct sim *sim, struct rank *rank, int32_t step, int32_t op, struct kernel_draws *draws)
 {
     const struct plan_op *at = op_of(rank, op);
     const struct kernel_work *work = &sim->plan->kernels.at[at->index];

@@ -57,7 +57,8 @@ static bool exec_alike(const struct sim *sim)
 
 static void setup_links(struct sim *sim)
 {
-    fabric_build(&sim->fabric, sim->costs.hw, sim->plan->mesh.ranks, &sim->options->link_events, sim->arena);
+    fabric_build(
+        &sim->fabric, sim->costs.hw, sim->plan->mesh.ranks, &sim->options->link_events, sim->arena);
     for (int l = 0; l < sim->fabric.n_links; l++)
         net_add_link(&sim->machine->net, sim->fabric.capacity_Bps[l]);
     sim->fold.uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->mesh.ranks);
@@ -82,7 +83,8 @@ static bool messages_fold(const struct sim *sim)
     return true;
 }
 
-/* Whether one rank can stand for all of its program: every communicator must meet links like those of its siblings. */
+/* Whether one rank can stand for all of its program: every communicator must meet links like those
+ * of its siblings. */
 static bool can_fold(const struct sim *sim)
 {
     if (!messages_fold(sim))
@@ -99,7 +101,8 @@ static bool can_fold(const struct sim *sim)
     return sim->plan->channels.n == 0;
 }
 
-/* Kernels that no collective slows; other states of the SMs are worked out when a run meets them. */
+/* Kernels that no collective slows; other states of the SMs are worked out when a run meets them.
+ */
 static void setup_kernels(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
@@ -111,7 +114,8 @@ static void setup_kernels(struct sim *sim)
         free.compute_s[k] = time.compute_s;
         bool limited = kernel_power_limited(&plan->kernels.at[k], gpu);
         sim->costs.kernels[k] = (struct kernel_cost){time.memory_s, time.floor_s, time.start_s,
-            attention_pairs_share(&plan->kernels.at[k], gpu), limited ? SPEED_LIMITED : SPEED_BELOW};
+            attention_pairs_share(&plan->kernels.at[k], gpu),
+            limited ? SPEED_LIMITED : SPEED_BELOW};
     }
     vec_push(&sim->costs.sm_states, free);
 }
@@ -129,7 +133,8 @@ static void setup_meetings(struct sim *sim, struct program_tables *tables)
             if (op->kind == OP_COLLECTIVE)
                 tables->group_queue[plan->collectives.at[op->index].group] = op->stream;
             else if (plan_op_is_comm(op))
-                (op->kind == OP_SEND ? tables->send_queue : tables->recv_queue)[plan->messages.at[op->index].channel] =
+                (op->kind == OP_SEND ? tables->send_queue
+                                     : tables->recv_queue)[plan->messages.at[op->index].channel] =
                     op->stream;
         }
 }
@@ -139,7 +144,8 @@ static void setup_programs(struct sim *sim)
     sim->tables = ARENA_ARRAY(sim->arena, struct program_tables, sim->plan->n_programs);
     for (int p = 0; p < sim->plan->n_programs; p++) {
         const struct plan_program *program = &sim->plan->programs[p];
-        const struct plan_fold *fold = program->fold ? program->fold : plan_fold_flat(sim->plan, program, sim->arena);
+        const struct plan_fold *fold =
+            program->fold ? program->fold : plan_fold_flat(sim->plan, program, sim->arena);
         sim->tables[p] = (struct program_tables){.program = program,
             .fold = fold,
             .n_ops = fold->n_ops,
@@ -148,15 +154,17 @@ static void setup_programs(struct sim *sim)
     }
 }
 
-/* A GPU cannot be this much slower than its kind by variation alone; the normal tail is cut here. */
+/* A GPU cannot be this much slower than its kind by variation alone; the normal tail is cut here.
+ */
 static const double SLOWEST_SPEED = 0.5;
 
-/* One stream of numbers for each queue, as draws must not depend on the order of events. The queues that every plan has
- * are numbered without gaps; further ones by their own high word. */
+/* One stream of numbers for each queue, as draws must not depend on the order of events. The queues
+ * that every plan has are numbered without gaps; further ones by their own high word. */
 static struct rng_stream queue_noise(const struct sim *sim, int rank, int queue)
 {
     uint64_t number = (uint64_t)rank * STREAM_COUNT + (uint64_t)(queue % STREAM_COUNT);
-    return rng_stream((uint64_t)sim->options->seed, ENTITY_KERNEL, (uint64_t)(queue / STREAM_COUNT) << 40 | number);
+    return rng_stream((uint64_t)sim->options->seed, ENTITY_KERNEL,
+        (uint64_t)(queue / STREAM_COUNT) << 40 | number);
 }
 
 static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
@@ -174,24 +182,28 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
     if (!sim->fold.on && documents_vary(sim)) /* else all have the mean */
         rank->pairs = ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
     if (rank->pairs && rank->tables->program->packing.documents.fixed_number > 0)
-        rank->tokens = ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
+        rank->tokens =
+            ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
         const struct plan_fold *fold = rank->tables->fold;
-        rank->queues[q] =
-            (struct queue){.n_ops = plan_fold_queue_ops(fold, q), .noise = queue_noise(sim, rank->number, q)};
+        rank->queues[q] = (struct queue){
+            .n_ops = plan_fold_queue_ops(fold, q), .noise = queue_noise(sim, rank->number, q)};
         if (rank->queues[q].n_ops == 0)
             continue;
         rank->queues[q].cursor = plan_cursor_first(fold, q);
         rank->queues[q].op = plan_cursor_number(&rank->queues[q].cursor);
         rank->waiting |= queue_bit(q);
     }
-    rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)rank->number);
+    rank->host_noise =
+        rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)rank->number);
     rank->pauses = rng_stream((uint64_t)sim->options->seed, ENTITY_PAUSE, (uint64_t)rank->number);
     host_draw_pause(sim, rank, 0);
     const struct ledger *before = sim->memory.before ? &sim->memory.before[rank->program] : NULL;
-    int64_t first = sim->memory.before_steps > 0 ? sim->memory.before_steps + sim->options->warmup_steps : 0;
-    while (before && rank->next_stop < before->stops.n && before->stops.at[rank->next_stop].step < first)
+    int64_t first =
+        sim->memory.before_steps > 0 ? sim->memory.before_steps + sim->options->warmup_steps : 0;
+    while (before && rank->next_stop < before->stops.n &&
+           before->stops.at[rank->next_stop].step < first)
         rank->next_stop++;
 }
 
@@ -225,7 +237,8 @@ static void on_slow(void *self, const struct event *now)
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
         const struct rank *rank = exec_simulated(sim, event->target);
-        if (event->at == now->time && rank && (event->share < rank->share || event->share > rank->share))
+        if (event->at == now->time && rank &&
+            (event->share < rank->share || event->share > rank->share))
             queue_set_share(sim, (int)(rank - sim->ranks), event->share);
     }
 }
@@ -241,7 +254,8 @@ static void schedule(struct sim *sim, const struct degrade_events *events, uint3
         }
 }
 
-/* Nothing is left to happen, yet the plan has not ended: say where rank 0 stands. Only a wrong plan comes here. */
+/* Nothing is left to happen, yet the plan has not ended: say where rank 0 stands. Only a wrong plan
+ * comes here. */
 static void check_ended(const struct sim *sim)
 {
     if (sim->measure.step_ranks[sim->total_steps - 1] == sim->n_ranks)
@@ -252,16 +266,18 @@ static void check_ended(const struct sim *sim)
             const struct queue *queue = &rank->queues[q];
             if (queue->n_ops == 0 || queue->step == sim->total_steps)
                 continue;
-            fprintf(stderr, "flopcast: rank %d: queue %s stands before op %d (%s) of step %d, state %d\n", rank->number,
-                sim->plan->queues.at[q].name, queue->op, queue_op(queue)->name, queue->step, queue->state);
+            fprintf(stderr,
+                "flopcast: rank %d: queue %s stands before op %d (%s) of step %d, state %d\n",
+                rank->number, sim->plan->queues.at[q].name, queue->op, queue_op(queue)->name,
+                queue->step, queue->state);
         }
-    BUG_IF(true, "deadlock; the host of rank 0 is before op %d of step %d, state %d", sim->ranks[0].host_end,
-        sim->ranks[0].host_step, sim->ranks[0].host_state);
+    BUG_IF(true, "deadlock; the host of rank 0 is before op %d of step %d, state %d",
+        sim->ranks[0].host_end, sim->ranks[0].host_step, sim->ranks[0].host_state);
 }
 
-/* Ops a step of all ranks together, beyond which FOLD_AUTO is by the slowest: a second for a step. Stages of a pipeline
- * wait for each other's noise, which the slowest units alone have less of (tests/bench/slowest): they have more. T5-11B
- * on 512 GPUs has 15 million. */
+/* Ops a step of all ranks together, beyond which FOLD_AUTO is by the slowest: a second for a step.
+ * Stages of a pipeline wait for each other's noise, which the slowest units alone have less of
+ * (tests/bench/slowest): they have more. T5-11B on 512 GPUs has 15 million. */
 static const int64_t MOST_OPS_OF_ALL = 5000000, MOST_OPS_OF_STAGES = 20000000;
 
 static bool is_large(const struct plan *plan)
@@ -281,8 +297,9 @@ static bool takes_slowest(const struct sim *sim)
 /* Other ranks would meet links as theirs, and are never waited for. */
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
-    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && speeds && !sim->fold.uneven &&
-           !documents_vary(sim) && fabric_is_uniform(&sim->fabric) && sim->fabric.leaves == 0;
+    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && speeds &&
+           !sim->fold.uneven && !documents_vary(sim) && fabric_is_uniform(&sim->fabric) &&
+           sim->fabric.leaves == 0;
 }
 
 /* The first rank of each program, or all. */
@@ -298,7 +315,8 @@ static void choose_ranks(struct sim *sim)
         sim->fold.index_of[r] = sim->fold.on ? plan_program_of(plan, r) : r;
 }
 
-/* Steps of warm-up, at most; a job whose allocator is still finding segments then mostly does so for ever. */
+/* Steps of warm-up, at most; a job whose allocator is still finding segments then mostly does so
+ * for ever. */
 enum { MOST_WARMUP = 8 };
 
 /* From here on the engine can run, unless the job is out of memory before its first step. */
@@ -412,15 +430,17 @@ static void sim_close(struct sim *sim)
     free(sim);
 }
 
-/* Where every rank has a ledger, as each step costs as much as the measured ones: of minGPT-175B at the end of HBM the
- * third step and all later ones are within 1 %. */
+/* Where every rank has a ledger, as each step costs as much as the measured ones: of minGPT-175B at
+ * the end of HBM the third step and all later ones are within 1 %. */
 enum { MOST_WARMUP_OF_ALL = 3 };
-/* Two steps may differ by this share: those of a pipeline do by up to 1e-4 for ever, as what meets at one instant may
- * come in another order; one that follows a cudaMalloc differs by 0.6 to 60 % (tests/law/test_random_laws.c). */
+/* Two steps may differ by this share: those of a pipeline do by up to 1e-4 for ever, as what meets
+ * at one instant may come in another order; one that follows a cudaMalloc differs by 0.6 to 60 %
+ * (tests/law/test_random_laws.c). */
 static const double STEADY = 1e-3;
 
-/* From which step on, as far as is known, a step makes no segment and takes as long as the one before it, which is not
- * so right after one that did: its kernels were late, and the host is not yet ahead of them. */
+/* From which step on, as far as is known, a step makes no segment and takes as long as the one
+ * before it, which is not so right after one that did: its kernels were late, and the host is not
+ * yet ahead of them. */
 static int64_t steady_from(const struct sim *sim)
 {
     const ps_t *end = sim->measure.step_end;
@@ -440,7 +460,8 @@ static bool change_later(const struct degrade_events *events)
     return false;
 }
 
-/* Nothing that has been measured is of a step beyond this one, nor is any host there or at the end of its run. */
+/* Nothing that has been measured is of a step beyond this one, nor is any host there or at the end
+ * of its run. */
 static bool is_last_begun(const struct sim *sim, int32_t step)
 {
     for (int r = 0; r < sim->n_ranks; r++)
@@ -452,8 +473,8 @@ static bool is_last_begun(const struct sim *sim, int32_t step)
 void sim_warm_longer(struct sim *sim, int32_t step)
 {
     struct exec_options *options = sim->lengthens;
-    if (!options || step < options->warmup_steps || options->warmup_steps >= MOST_WARMUP || sim->measure.traced ||
-        !is_last_begun(sim, step))
+    if (!options || step < options->warmup_steps || options->warmup_steps >= MOST_WARMUP ||
+        sim->measure.traced || !is_last_begun(sim, step))
         return;
     options->warmup_steps = step + 1 < MOST_WARMUP ? step + 1 : MOST_WARMUP;
     sim->total_steps = (int32_t)(options->warmup_steps + options->steps);
@@ -463,13 +484,13 @@ void sim_warm_longer(struct sim *sim, int32_t step)
     ledger_forget_measured(sim);
 }
 
-/* The job as one rank of each program: until its measured steps are steady once more, with more steps of warm-up.
- * options->warmup_steps: the least number; then those that it took. */
-static struct sim *simulate_folded(struct exec_result *out, const struct plan *plan, const struct hw *hw,
-    struct exec_options *options, struct arena *arena)
+/* The job as one rank of each program: until its measured steps are steady once more, with more
+ * steps of warm-up. options->warmup_steps: the least number; then those that it took. */
+static struct sim *simulate_folded(struct exec_result *out, const struct plan *plan,
+    const struct hw *hw, struct exec_options *options, struct arena *arena)
 {
-    bool as_asked =
-        options->from_the_start || change_later(&options->link_events) || change_later(&options->gpu_events);
+    bool as_asked = options->from_the_start || change_later(&options->link_events) ||
+                    change_later(&options->gpu_events);
     if (options->warmup_steps == 1 && !as_asked && !options->no_memory)
         options->warmup_steps = 2; /* most jobs need two */
     for (;;) {
@@ -489,9 +510,11 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
     }
 }
 
-/* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are those of the run
- * itself unless they drained the GPU. Where links differ, the rank sees only the links that its collectives use. */
-static struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
+/* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are
+ * those of the run itself unless they drained the GPU. Where links differ, the rank sees only the
+ * links that its collectives use. */
+static struct sim *sim_reference(
+    const struct sim *all, struct exec_options *quiet, struct exec_result *out)
 {
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
@@ -501,16 +524,17 @@ static struct sim *sim_reference(const struct sim *all, struct exec_options *qui
     return simulate_folded(out, all->plan, all->costs.hw, quiet, all->arena);
 }
 
-/* The allocator stops the hosts of all ranks where it stopped those of the reference, its measured steps being theirs.
- */
+/* The allocator stops the hosts of all ranks where it stopped those of the reference, its measured
+ * steps being theirs. */
 static void sim_follow(struct sim *sim, const struct sim *reference)
 {
     sim->memory.before = reference->memory.ledgers;
-    sim->memory.before_steps = (int32_t)(reference->options->warmup_steps - sim->options->warmup_steps);
+    sim->memory.before_steps =
+        (int32_t)(reference->options->warmup_steps - sim->options->warmup_steps);
 }
 
-/* The slowest host of eight is 3 % behind in a burst of 100 ms (host_jitter 20 %), which is 0.06 % of a step that is
- * host-bound to 2 %. */
+/* The slowest host of eight is 3 % behind in a burst of 100 ms (host_jitter 20 %), which is 0.06 %
+ * of a step that is host-bound to 2 %. */
 static const double HOSTS_MATTER = 0.02;
 
 static void refer(struct exec_reference *to, const struct sim *sim)
@@ -539,12 +563,13 @@ static void warm_up(struct sim *sim, int64_t steps)
 }
 
 /* Ranks that are not folded. The ledger of one says where the allocator will stand in the way of
- * all. Where exec_alike() holds here, ranks are simulated one by one although nothing varies, as with
- * fold off or links that differ. They take the warm-up of the reference, so that both give the same
- * times. */
+ * all. Where exec_alike() holds here, ranks are simulated one by one although nothing varies, as
+ * with fold off or links that differ. They take the warm-up of the reference, so that both give the
+ * same times. */
 static void simulate_ranks(struct sim *sim)
 {
-    struct exec_reference own = {0}, *reference = sim->options->reference ? sim->options->reference : &own;
+    struct exec_reference own = {0},
+                          *reference = sim->options->reference ? sim->options->reference : &own;
     sim->fold.hosts_matter = true; /* without a look at it */
     if (sim->options->progress && takes_slowest(sim))
         sim->options->progress->by_slowest = true;
@@ -560,7 +585,9 @@ static void simulate_ranks(struct sim *sim)
     if (exec_alike(sim))
         warm_up(sim, warmup);
     else if (keeps_ledgers)
-        warm_up(sim, floor > MOST_WARMUP_OF_ALL || warmup < MOST_WARMUP_OF_ALL ? warmup : MOST_WARMUP_OF_ALL);
+        warm_up(sim, floor > MOST_WARMUP_OF_ALL || warmup < MOST_WARMUP_OF_ALL
+                         ? warmup
+                         : MOST_WARMUP_OF_ALL);
     else if (warmup > 0 && floor == 0)
         warm_up(sim, 1); /* a host ahead of its GPU is part of a steady step */
     sim_follow(sim, reference->one);
@@ -576,12 +603,13 @@ static bool folds(struct sim *sim)
     return sim->fold.on;
 }
 
-void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
-    struct arena *arena)
+void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct arena *arena)
 {
     char why[256];
     BUG_IF(!plan_check(plan, why, sizeof why), "%s", why);
-    BUG_IF(options->steps < 1 || options->warmup_steps < 0 || options->steps + options->warmup_steps > EXEC_MAX_STEPS,
+    BUG_IF(options->steps < 1 || options->warmup_steps < 0 ||
+               options->steps + options->warmup_steps > EXEC_MAX_STEPS,
         "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
     struct machine machine;
     machine_open(&machine);

@@ -20,8 +20,8 @@
 
 #include <string.h>
 
-/* CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc, kRoundLarge (bytes).
- */
+/* CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc,
+ * kRoundLarge (bytes). */
 static const int64_t MIN_BLOCK = 512;
 static const int64_t SMALL_SIZE = INT64_C(1) << 20;
 static const int64_t SMALL_BUFFER = INT64_C(2) << 20;
@@ -38,10 +38,13 @@ enum block_state { BLOCK_UNUSED, BLOCK_FREE, BLOCK_USED, BLOCK_PENDING, BLOCK_HO
 void hbm_init(struct hbm *hbm, int64_t memory, int64_t taken, const struct hbm_options *options)
 {
     int64_t allowed = (int64_t)(options->memory_fraction * (double)memory);
-    bool limited = options->memory_fraction > 0, collects = limited && options->garbage_collection_threshold > 0;
+    bool limited = options->memory_fraction > 0,
+         collects = limited && options->garbage_collection_threshold > 0;
     *hbm = (struct hbm){.capacity = limited && allowed < memory - taken ? allowed : memory - taken,
         .max_split = options->max_split_size_mb > 0 ? options->max_split_size_mb * MIB : INT64_MAX,
-        .collect_above = collects ? (int64_t)(options->garbage_collection_threshold * (double)allowed) : INT64_MAX,
+        .collect_above = collects
+                             ? (int64_t)(options->garbage_collection_threshold * (double)allowed)
+                             : INT64_MAX,
         .expandable = options->expandable_segments,
         .unused = -1};
 }
@@ -78,8 +81,9 @@ static int pool_of(const struct hbm_block *block)
     return 2 * block->stream + block->small;
 }
 
-/* How many free blocks of the pool come before one of these bytes at this address. (Without branches it takes a tenth
- * of a run longer: requests come in an order that repeats, which processors learn.) */
+/* How many free blocks of the pool come before one of these bytes at this address. (Without
+ * branches it takes a tenth of a run longer: requests come in an order that repeats, which
+ * processors learn.) */
 static int hbm_place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t address)
 {
     int low = 0, high = hbm->pools.at[pool].n;
@@ -117,8 +121,8 @@ static void unlist(struct hbm *hbm, int32_t index)
 {
     const struct hbm_block *block = &hbm->blocks.at[index];
     int pool = pool_of(block), place = hbm_place_of(hbm, pool, block->bytes, block->address);
-    BUG_IF(
-        place == hbm->pools.at[pool].n || hbm->pools.at[pool].at[place].block != index, "block %d is not free", index);
+    BUG_IF(place == hbm->pools.at[pool].n || hbm->pools.at[pool].at[place].block != index,
+        "block %d is not free", index);
     unlist_at(hbm, pool, place);
 }
 
@@ -166,9 +170,9 @@ static bool may_take(const struct hbm *hbm, int64_t held, int64_t bytes)
     return bytes < hbm->max_split ? held < hbm->max_split : held < bytes + LARGE_BUFFER;
 }
 
-/* The smallest free block of this stream and pool that holds bytes, of several the one at the lowest address, which is
- * none of the pool from now on; or -1. Expandable: one that can grow is left alone while the next larger one can come
- * to less (get_free_block). */
+/* The smallest free block of this stream and pool that holds bytes, of several the one at the
+ * lowest address, which is none of the pool from now on; or -1. Expandable: one that can grow is
+ * left alone while the next larger one can come to less (get_free_block). */
 static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
 {
     bool small = bytes <= SMALL_SIZE;
@@ -176,8 +180,8 @@ static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
     int place = hbm_place_of(hbm, pool, bytes, -1), n = hbm->pools.at[pool].n;
     const struct hbm_free *free = hbm->pools.at[pool].at;
     hbm->searches += !small;
-    while (
-        hbm->expandable && place + 1 < n && expandable_size(hbm, &free[place + 1]) < expandable_size(hbm, &free[place]))
+    while (hbm->expandable && place + 1 < n &&
+           expandable_size(hbm, &free[place + 1]) < expandable_size(hbm, &free[place]))
         place++;
     if (place == n || !may_take(hbm, free[place].bytes, bytes))
         return -1;
@@ -215,7 +219,8 @@ static int32_t cut(struct hbm *hbm, int32_t index, int64_t bytes)
 
 static bool is_whole_segment(const struct hbm *hbm, int32_t index)
 {
-    return is_free(hbm, index) && hbm->blocks.at[index].previous < 0 && hbm->blocks.at[index].next < 0;
+    return is_free(hbm, index) && hbm->blocks.at[index].previous < 0 &&
+           hbm->blocks.at[index].next < 0;
 }
 
 static void release_segment(struct hbm *hbm, int32_t index)
@@ -285,12 +290,14 @@ static bool reserve(struct hbm *hbm, int64_t size)
 /* Whether what is free or not mapped holds bytes, from this block on. */
 static bool has_room(const struct hbm *hbm, int32_t index, int64_t bytes)
 {
-    for (; bytes > 0 && (is_free(hbm, index) || is_hole(hbm, index)); index = hbm->blocks.at[index].next)
+    for (; bytes > 0 && (is_free(hbm, index) || is_hole(hbm, index));
+         index = hbm->blocks.at[index].next)
         bytes -= hbm->blocks.at[index].bytes;
     return bytes <= 0;
 }
 
-/* find_expandable_block: the hole of the lowest address, or the free block before it, from which on there is room. */
+/* find_expandable_block: the hole of the lowest address, or the free block before it, from which on
+ * there is room. */
 static int32_t find_room(const struct hbm *hbm, int64_t bytes, int stream)
 {
     int32_t found = -1;
@@ -299,7 +306,8 @@ static int32_t find_room(const struct hbm *hbm, int64_t bytes, int stream)
         int32_t from = is_free(hbm, hole->previous) ? hole->previous : i;
         if (!is_hole(hbm, i) || hole->small != (bytes <= SMALL_SIZE) || hole->stream != stream)
             continue;
-        if ((found < 0 || hole->address < hbm->blocks.at[found].address) && has_room(hbm, from, bytes))
+        if ((found < 0 || hole->address < hbm->blocks.at[found].address) &&
+            has_room(hbm, from, bytes))
             found = from;
     }
     return found;
@@ -322,7 +330,8 @@ static int32_t set_free_and_merge(struct hbm *hbm, int32_t index)
     return index;
 }
 
-/* The pages of the first bytes of a hole, as a part of the free block around them; -1: there is no memory. */
+/* The pages of the first bytes of a hole, as a part of the free block around them; -1: there is no
+ * memory. */
 static int32_t map(struct hbm *hbm, int32_t hole, int64_t bytes)
 {
     int64_t mapped = hbm_round_up(bytes, page_of(&hbm->blocks.at[hole]));
@@ -334,11 +343,13 @@ static int32_t map(struct hbm *hbm, int32_t hole, int64_t bytes)
 }
 
 /* At addresses that nothing has taken. */
-static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream, bool small, enum block_state state)
+static int32_t new_segment(
+    struct hbm *hbm, int64_t bytes, int stream, bool small, enum block_state state)
 {
     int64_t address = hbm->next_address;
     hbm->next_address += bytes;
-    return new_block(hbm, (struct hbm_block){bytes, address, 0, -1, -1, (uint8_t)stream, small, (uint8_t)state});
+    return new_block(
+        hbm, (struct hbm_block){bytes, address, 0, -1, -1, (uint8_t)stream, small, (uint8_t)state});
 }
 
 /* Map pages until there is a free block of bytes. */
@@ -347,11 +358,12 @@ static int32_t hbm_expand(struct hbm *hbm, int64_t bytes, int stream)
     int64_t range = hbm_round_up(hbm->capacity / RANGE_DENOMINATOR * RANGE_NUMERATOR, LARGE_BUFFER);
     int32_t at = find_room(hbm, bytes, stream);
     if (at < 0)
-        at = new_segment(
-            hbm, range > bytes ? range : hbm_round_up(bytes, LARGE_BUFFER), stream, bytes <= SMALL_SIZE, BLOCK_HOLE);
+        at = new_segment(hbm, range > bytes ? range : hbm_round_up(bytes, LARGE_BUFFER), stream,
+            bytes <= SMALL_SIZE, BLOCK_HOLE);
     while (at >= 0 && (is_hole(hbm, at) || hbm->blocks.at[at].bytes < bytes)) {
         int32_t hole = is_hole(hbm, at) ? at : hbm->blocks.at[at].next;
-        int64_t lacking = bytes - (hole == at ? 0 : hbm->blocks.at[at].bytes), room = hbm->blocks.at[hole].bytes;
+        int64_t lacking = bytes - (hole == at ? 0 : hbm->blocks.at[at].bytes),
+                room = hbm->blocks.at[hole].bytes;
         at = map(hbm, hole, lacking < room ? lacking : room);
     }
     return at;
@@ -362,14 +374,16 @@ static int32_t new_memory(struct hbm *hbm, int64_t bytes, int stream)
     int64_t size = segment_size(bytes);
     if (hbm->expandable)
         return hbm_expand(hbm, bytes, stream);
-    return reserve(hbm, size) ? new_segment(hbm, size, stream, bytes <= SMALL_SIZE, BLOCK_FREE) : -1;
+    return reserve(hbm, size) ? new_segment(hbm, size, stream, bytes <= SMALL_SIZE, BLOCK_FREE)
+                              : -1;
 }
 
 static void hbm_split(struct hbm *hbm, int32_t index, int64_t bytes)
 {
     int64_t rest = hbm->blocks.at[index].bytes - bytes;
-    bool splits = hbm->blocks.at[index].small || hbm->expandable ? rest >= MIN_BLOCK
-                                                                 : bytes < hbm->max_split && rest > SMALL_SIZE;
+    bool splits = hbm->blocks.at[index].small || hbm->expandable
+                      ? rest >= MIN_BLOCK
+                      : bytes < hbm->max_split && rest > SMALL_SIZE;
     if (splits)
         cut(hbm, index, bytes);
 }
@@ -423,7 +437,8 @@ static void collect_garbage(struct hbm *hbm)
                 n++;
             }
         for (int32_t i = 0; i < hbm->blocks.n; i++)
-            if (is_collectable(hbm, i) && (double)(hbm->searches - hbm->blocks.at[i].since) * n >= total)
+            if (is_collectable(hbm, i) &&
+                (double)(hbm->searches - hbm->blocks.at[i].since) * n >= total)
                 release_segment(hbm, i);
     }
 }
@@ -431,7 +446,8 @@ static void collect_garbage(struct hbm *hbm)
 /* release_available_cached_blocks: whether enough has gone. */
 static bool release_oversize(struct hbm *hbm, int64_t bytes, int stream)
 {
-    int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
+    int pool =
+        pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
     int64_t wanted = bytes < hbm->max_split ? hbm->max_split : bytes, released = 0;
     const hbm_pool *free = &hbm->pools.at[pool];
     int place = hbm_place_of(hbm, pool, wanted, -1);

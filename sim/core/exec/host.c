@@ -1,5 +1,6 @@
-/* The host thread of a rank. Its work between two blocking points is one segment: the issue times of all ops in it
- * follow from its start and the prefix sums of host costs, so no event and no memory per op is needed. */
+/* The host thread of a rank. Its work between two blocking points is one segment: the issue times
+ * of all ops in it follow from its start and the prefix sums of host costs, so no event and no
+ * memory per op is needed. */
 #include "exec/state.h"
 
 static ps_t issued_at(const struct rank *rank, double s)
@@ -19,8 +20,8 @@ ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op, double s
 /* Launches that the GPU has not finished when the host is before an op of its step. */
 static int64_t outstanding(const struct rank *rank, int32_t op)
 {
-    return (int64_t)rank->host_step * rank->tables->n_launches + plan_fold_launches(rank->tables->fold, op) -
-           rank->done;
+    return (int64_t)rank->host_step * rank->tables->n_launches +
+           plan_fold_launches(rank->tables->fold, op) - rank->done;
 }
 
 /* The same of the op that ends the burst. */
@@ -32,12 +33,12 @@ static int64_t outstanding_at_end(const struct rank *rank)
 static void host_ends_at(struct rank *rank, int32_t op)
 {
     rank->host_end = op;
-    rank->host_launched =
-        (int64_t)rank->host_step * rank->tables->n_launches + plan_fold_launches(rank->tables->fold, op);
+    rank->host_launched = (int64_t)rank->host_step * rank->tables->n_launches +
+                          plan_fold_launches(rank->tables->fold, op);
 }
 
-/* The first op before `end` before which the launch queue would be full if the GPU did nothing from now on; end when
- * there is none. */
+/* The first op before `end` before which the launch queue would be full if the GPU did nothing from
+ * now on; end when there is none. */
 static int32_t queue_full_at(const struct rank *rank, int32_t end)
 {
     int32_t low = 0, high = end;
@@ -51,8 +52,9 @@ static int32_t queue_full_at(const struct rank *rank, int32_t end)
     return low;
 }
 
-/* The next op at or after `from` that stops the host: one that blocks it, or one that allocates or frees: each of them
- * where the rank has a ledger, elsewhere those where the allocator is known to take its time. */
+/* The next op at or after `from` that stops the host: one that blocks it, or one that allocates or
+ * frees: each of them where the rank has a ledger, elsewhere those where the allocator is known to
+ * take its time. */
 static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t from)
 {
     if (sim->memory.ledgers)
@@ -61,7 +63,8 @@ static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t
     if (!sim->memory.before || rank->next_stop == sim->memory.before[rank->program].stops.n)
         return block;
     const struct ledger_stop *stop = &sim->memory.before[rank->program].stops.at[rank->next_stop];
-    return stop->step == rank->host_step + sim->memory.before_steps && stop->op < block ? stop->op : block;
+    return stop->step == rank->host_step + sim->memory.before_steps && stop->op < block ? stop->op
+                                                                                        : block;
 }
 
 /* The segment reaches to there, or to where the launch queue is full. Returns when. */
@@ -89,13 +92,15 @@ static void reach(struct sim *sim, int rank_index, int32_t from)
     queue_try_all(sim, rank_index);
 }
 
-/* The same where the host's event is the one that runs. True: it is at the end of the segment now, as no queue has to
- * be tried and nothing else happens before: most ops that touch memory follow another one. */
+/* The same where the host's event is the one that runs. True: it is at the end of the segment now,
+ * as no queue has to be tried and nothing else happens before: most ops that touch memory follow
+ * another one. */
 static bool reach_at_once(struct sim *sim, int rank_index, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
     ps_t end = extend_segment(sim, rank, from);
-    if (!queue_may_start(rank) && engine_goes_on(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index))
+    if (!queue_may_start(rank) &&
+        engine_goes_on(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index))
         return true;
     engine_at(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index, 0);
     queue_try_all(sim, rank_index);
@@ -105,9 +110,10 @@ static bool reach_at_once(struct sim *sim, int rank_index, int32_t from)
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after)
 {
     const struct noise_options *noise = &sim->options->noise;
-    rank->next_pause = noise->host_pause_s > 0 ? after + ps_from_s(rng_exponential(&rank->pauses,
-                                                             noise->host_pause_interval_s * sim->fold.simulated_share))
-                                               : PS_NEVER;
+    rank->next_pause = noise->host_pause_s > 0
+                           ? after + ps_from_s(rng_exponential(&rank->pauses,
+                                         noise->host_pause_interval_s * sim->fold.simulated_share))
+                           : PS_NEVER;
 }
 
 /* When the host goes on that would now: after the pause that was due, if there was one. */
@@ -133,13 +139,15 @@ static void host_begins_at(struct rank *rank, int32_t op)
     rank->host_first_s = plan_fold_host_s(rank->tables->fold, op);
 }
 
-/* A new segment begins now with op first, whose cost the host pays; it may stop from op `from` on. */
+/* A new segment begins now with op first, whose cost the host pays; it may stop from op `from` on.
+ */
 static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
     const struct plan_fold *fold = rank->tables->fold;
     host_begins_at(rank, first);
-    double sigma = host_jitter(sim, plan_fold_host_s(fold, plan_fold_block(fold, from)) - rank->host_first_s);
+    double sigma =
+        host_jitter(sim, plan_fold_host_s(fold, plan_fold_block(fold, from)) - rank->host_first_s);
     rank->host_factor = sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1;
     if (sim->fold.hosts_behind > 0)
         rank->host_factor *= exp(sim->fold.hosts_behind * sigma);
@@ -154,8 +162,8 @@ void host_begin_step(struct sim *sim, int rank)
     begin_segment(sim, rank, 0, 0);
 }
 
-/* The allocator has done what op `at` asks for; the host was in CUDA's own calls for it. A new segment, with the jitter
- * of the old one, begins after that. */
+/* The allocator has done what op `at` asks for; the host was in CUDA's own calls for it. A new
+ * segment, with the jitter of the old one, begins after that. */
 static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t since, ps_t calls)
 {
     struct rank *rank = &sim->ranks[rank_index];
@@ -191,8 +199,8 @@ static bool goes_on(const struct rank *rank, int32_t at)
            plan_fold_host_s(rank->tables->fold, at + 1) == plan_fold_host_s(rank->tables->fold, at);
 }
 
-/* Where every rank has a ledger, ops in a row take one event: half of all events of such a run would be theirs. True:
- * the host is at the end of its next segment. */
+/* Where every rank has a ledger, ops in a row take one event: half of all events of such a run
+ * would be theirs. True: the host is at the end of its next segment. */
 static bool call_allocator(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];

@@ -1,10 +1,12 @@
-/* Why the compute queue was idle: for the host, for a collective or message, for a stage that had not come yet. It
- * follows what has been waited for back in time, and changes nothing of what is simulated. */
+/* Why the compute queue was idle: for the host, for a collective or message, for a stage that had
+ * not come yet. It follows what has been waited for back in time, and changes nothing of what is
+ * simulated. */
 #include "exec/state.h"
 
 ps_t idle_in_collectives(const struct sim *sim, const struct rank *rank)
 {
-    return rank->comm_total + (rank->in_collective ? sim->machine->engine.now - rank->comm_since : 0);
+    return rank->comm_total +
+           (rank->in_collective ? sim->machine->engine.now - rank->comm_since : 0);
 }
 
 enum plan_parallelism idle_serves(const struct sim *sim, const struct plan_op *op)
@@ -20,10 +22,12 @@ bool idle_meets_stages(const struct sim *sim, const struct plan_op *op)
     const struct plan *plan = sim->plan;
     if (op->kind == OP_COLLECTIVE)
         return sim->meetings.group_meets_stages[plan->collectives.at[op->index].group];
-    return plan->n_programs > 1 && plan->channels.at[plan->messages.at[op->index].channel].axis == plan->program_axis;
+    return plan->n_programs > 1 &&
+           plan->channels.at[plan->messages.at[op->index].channel].axis == plan->program_axis;
 }
 
-/* Of what the op waited for on other queues, the op that ended last, if its queue knows of it still. */
+/* Of what the op waited for on other queues, the op that ended last, if its queue knows of it
+ * still. */
 static const struct queue *awaited_last(const struct rank *rank, int32_t number)
 {
     const struct plan_op *op = op_of(rank, number);
@@ -38,8 +42,9 @@ static const struct queue *awaited_last(const struct rank *rank, int32_t number)
     return last;
 }
 
-/* Idle for communication, `left` of the time from one instant to another at which `op` could go on: to what the op
- * waited for, before that to what this waited for, and so on. What is left then goes where the last part went. */
+/* Idle for communication, `left` of the time from one instant to another at which `op` could go on:
+ * to what the op waited for, before that to what this waited for, and so on. What is left then goes
+ * where the last part went. */
 static void idle_attribute(
     struct sim *sim, struct rank *rank, const struct queue *last, ps_t from, ps_t until, ps_t left)
 {
@@ -70,13 +75,14 @@ static void idle_attribute(
     rank->spent.exposed_comm_s += s_from_ps(all - bubble);
 }
 
-/* The collective or message that the host was blocked for last, before it issued the queue's op; NULL: it was not, or
- * for another op. */
+/* The collective or message that the host was blocked for last, before it issued the queue's op;
+ * NULL: it was not, or for another op. */
 static const struct queue *blocked_for(const struct rank *rank, const struct queue *issued)
 {
     const struct queue *last = NULL;
     int32_t first = issued->issue_first;
-    if (first == 0 && op_of(rank, first)->kind != OP_HOST_WAIT) /* the step before may have ended with one */
+    if (first == 0 &&
+        op_of(rank, first)->kind != OP_HOST_WAIT) /* the step before may have ended with one */
         for (first = rank->tables->n_ops - 1; first > 0 && op_of(rank, first)->kind == OP_HOST;)
             first--;
     for (int32_t i = first; i >= 0 && op_of(rank, i)->kind == OP_HOST_WAIT; i--) {
@@ -87,8 +93,8 @@ static const struct queue *blocked_for(const struct rank *rank, const struct que
     return last && plan_op_is_comm(op_of(rank, last->last_op)) ? last : NULL;
 }
 
-/* The host had not issued the op, or it waited for others. Kernels of other queues mostly wait for a collective
- * themselves, as the sharded gradients' casts do for the reduce-scatter. */
+/* The host had not issued the op, or it waited for others. Kernels of other queues mostly wait for
+ * a collective themselves, as the sharded gradients' casts do for the reduce-scatter. */
 void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue)
 {
     ps_t now = sim->machine->engine.now, idle = now - queue->idle_since;
@@ -107,10 +113,12 @@ void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue)
     const struct queue *comm_queue =
         host > 0 && queue->issue_base > queue->idle_since ? blocked_for(rank, queue) : NULL;
     if (comm_queue) {
-        ps_t end = queue->issue_base < comm_queue->idle_since ? queue->issue_base : comm_queue->idle_since;
+        ps_t end =
+            queue->issue_base < comm_queue->idle_since ? queue->issue_base : comm_queue->idle_since;
         ps_t blocked = end - queue->idle_since;
         blocked = blocked < 0 ? 0 : blocked < host ? blocked : host;
-        idle_attribute(sim, rank, comm_queue, queue->idle_since, queue->idle_since + blocked, blocked);
+        idle_attribute(
+            sim, rank, comm_queue, queue->idle_since, queue->idle_since + blocked, blocked);
         host -= blocked;
     }
     rank->spent.host_bound_s += s_from_ps(host);

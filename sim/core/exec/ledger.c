@@ -53,8 +53,8 @@ static int stretch_end(const struct ledger *ledger, int row)
     return (int)((int64_t)(row + 1) * ledger->n_samples / ledger->n_rows);
 }
 
-/* Over the last step, of the first rank of each program; the steps of a long pipeline have millions of samples, so the
- * stretches are found as these come. */
+/* Over the last step, of the first rank of each program; the steps of a long pipeline have millions
+ * of samples, so the stretches are found as these come. */
 static void ledger_sample(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
@@ -107,7 +107,8 @@ static void collect_pending(struct sim *sim, int rank)
 }
 
 /* False: something has to be freed, or where the GPU is drained, there is too little memory. */
-static bool ledger_allocate(struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number, bool drained)
+static bool ledger_allocate(
+    struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number, bool drained)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int category = buffer->category, stream = buffer->stream;
@@ -120,13 +121,15 @@ static bool ledger_allocate(struct sim *sim, int rank, const struct plan_buffer 
     return block >= 0;
 }
 
-/* In a run of one step, which stands for those that follow, what the first step makes is there before. */
+/* In a run of one step, which stands for those that follow, what the first step makes is there
+ * before. */
 static bool makes_in_first_step(const struct sim *sim)
 {
     return sim->total_steps > 1;
 }
 
-static void setup_buffer(struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number)
+static void setup_buffer(
+    struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number)
 {
     /* nothing is free yet that a retry could release */
     if (!sim->memory.out_of_memory && !ledger_allocate(sim, rank, buffer, number, false))
@@ -148,8 +151,8 @@ static void setup_one(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     const struct plan_fold *fold = fold_of(sim, rank);
-    hbm_init(&ledger->hbm, (int64_t)sim->costs.hw->gpu.hbm_capacity.value, fixed_bytes(sim, sim->ranks[rank].program),
-        &sim->options->allocator);
+    hbm_init(&ledger->hbm, (int64_t)sim->costs.hw->gpu.hbm_capacity.value,
+        fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
     ledger->blocks = xcalloc((size_t)fold->n_buffers, sizeof *ledger->blocks);
     if (is_first_of_program(sim, rank))
         setup_timeline(sim, rank);
@@ -177,8 +180,8 @@ void ledger_release(struct sim *sim)
     }
 }
 
-static void give_back(struct sim *sim, int rank, const struct plan_stretch *stretch, const struct plan_op *op,
-    const struct plan_buffer *buffer, int32_t number)
+static void give_back(struct sim *sim, int rank, const struct plan_stretch *stretch,
+    const struct plan_op *op, const struct plan_buffer *buffer, int32_t number)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t block = ledger->blocks[number];
@@ -196,7 +199,8 @@ static ps_t calls_of(const struct sim *sim, int rank)
     struct hbm *hbm = &sim->memory.ledgers[rank].hbm;
     if (hbm->mallocs == 0 && hbm->frees == 0)
         return 0; /* mostly */
-    double spent_s = (double)hbm->mallocs * gpu->cuda_malloc.value + (double)hbm->frees * gpu->cuda_free.value;
+    double spent_s =
+        (double)hbm->mallocs * gpu->cuda_malloc.value + (double)hbm->frees * gpu->cuda_free.value;
     hbm->mallocs = hbm->frees = 0;
     return ps_from_s(spent_s);
 }
@@ -215,11 +219,13 @@ static bool ledger_follow(const struct ledger *before, struct rank *rank, bool d
 bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *calls)
 {
     if (!sim->memory.ledgers)
-        return ledger_follow(&sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
+        return ledger_follow(
+            &sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
     const struct plan_stretch *stretch = plan_fold_stretch(fold_of(sim, rank), op_index);
     const struct plan_op *op = &stretch->ops[op_index - stretch->first_op];
     int32_t number;
-    const struct plan_buffer *buffer = plan_stretch_buffer(fold_of(sim, rank), stretch, op, &number);
+    const struct plan_buffer *buffer =
+        plan_stretch_buffer(fold_of(sim, rank), stretch, op, &number);
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t step = sim->ranks[rank].host_step;
     int64_t retries = ledger->hbm.retries;
@@ -267,21 +273,25 @@ bool ledger_drains_from(const struct sim *sim, int32_t step)
 {
     for (int r = 0; r < sim->n_ranks; r++)
         for (int i = 0; i < sim->memory.ledgers[r].stops.n; i++)
-            if (sim->memory.ledgers[r].stops.at[i].drains && sim->memory.ledgers[r].stops.at[i].step >= step)
+            if (sim->memory.ledgers[r].stops.at[i].drains &&
+                sim->memory.ledgers[r].stops.at[i].step >= step)
                 return true;
     return false;
 }
 
-static void timeline_result(const struct sim *sim, const struct ledger *ledger, struct exec_program *program)
+static void timeline_result(
+    const struct sim *sim, const struct ledger *ledger, struct exec_program *program)
 {
-    double began = sim->total_steps > 1 ? s_from_ps(sim->measure.step_end[sim->total_steps - 2]) : 0;
+    double began =
+        sim->total_steps > 1 ? s_from_ps(sim->measure.step_end[sim->total_steps - 2]) : 0;
     program->timeline = ledger->timeline;
     program->n_timeline = ledger->samples > 0 ? ledger->row + 1 : 0;
     for (int row = 0; row < program->n_timeline; row++)
         program->timeline[row].time_s -= began;
 }
 
-/* Of the ranks of a program the first of those whose host stood longest for its allocator; the others wait for it. */
+/* Of the ranks of a program the first of those whose host stood longest for its allocator; the
+ * others wait for it. */
 static const struct ledger *slowest(const struct sim *sim, int p)
 {
     const struct ledger *found = &sim->memory.ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];

@@ -6,13 +6,15 @@
 #include "exec/hbm.h"
 #include "plan/fold.h"
 
-void exec_fixed_memory(double *category_bytes, const struct plan *plan, int program, const struct hw *hw)
+void exec_fixed_memory(
+    double *category_bytes, const struct plan *plan, int program, const struct hw *hw)
 {
     int communicators = 0;
     unsigned axes = 0;
     for (int g = 0; g < plan->groups.n; g++) {
         const struct mesh_group *ranks = &plan->groups.at[g].ranks;
-        communicators += ranks->size > 1 && mesh_group_instance(ranks, plan_first_rank(plan, program)) >= 0;
+        communicators +=
+            ranks->size > 1 && mesh_group_instance(ranks, plan_first_rank(plan, program)) >= 0;
     }
     for (int c = 0; c < plan->channels.n; c++) { /* send_next and send_prev share one */
         communicators += !(axes & 1U << plan->channels.at[c].axis);
@@ -48,11 +50,13 @@ static void peak_change(struct count *count, const struct plan_buffer *buffer, i
 static void count_step(struct count *count, const struct plan_program *program, bool first)
 {
     for (int i = 0; i < plan_program_ops(program); i++) {
-        const struct plan_op *op = program->fold ? plan_fold_op(program->fold, i) : &program->ops.at[i];
+        const struct plan_op *op =
+            program->fold ? plan_fold_op(program->fold, i) : &program->ops.at[i];
         int32_t number;
         if (plan_op_is_memory(op) && (first || op->kind != OP_KEEP))
             peak_change(count,
-                program->fold ? plan_fold_buffer(program->fold, i, &number) : &program->buffers.at[op->index],
+                program->fold ? plan_fold_buffer(program->fold, i, &number)
+                              : &program->buffers.at[op->index],
                 op->kind == OP_FREE ? -1 : 1);
     }
 }
@@ -82,7 +86,8 @@ void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, co
     }
     exec_fixed_memory(out->category_bytes, plan, p, hw);
     exec_fixed_memory(out->largest_category, plan, p, hw);
-    out->total_bytes = (double)count.peak + out->category_bytes[HBM_CONTEXT] + out->category_bytes[HBM_NCCL];
+    out->total_bytes =
+        (double)count.peak + out->category_bytes[HBM_CONTEXT] + out->category_bytes[HBM_NCCL];
 }
 
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw)

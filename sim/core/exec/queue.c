@@ -21,7 +21,8 @@
 
 void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
 {
-    engine_at(&sim->machine->engine, end, sim->events.queue, (uint32_t)(rank_index * sim->n_queues + queue_index),
+    engine_at(&sim->machine->engine, end, sim->events.queue,
+        (uint32_t)(rank_index * sim->n_queues + queue_index),
         ++sim->ranks[rank_index].queues[queue_index].epoch);
 }
 
@@ -45,7 +46,8 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->draws);
     queue->alone_ps = ps_round(alone_ps);
     queue->start_s = queue_start_s(sim, rank, op->index, queue->started);
-    queue->end = queue->started + ps_round(rank->sm_state ? running_ps(sim, rank, queue) : alone_ps);
+    queue->end =
+        queue->started + ps_round(rank->sm_state ? running_ps(sim, rank, queue) : alone_ps);
     if (queue_index == STREAM_COMPUTE)
         ahead_look(sim, rank_index);
     else
@@ -59,7 +61,8 @@ void queue_count(struct sim *sim, struct rank *rank, int queue_index, ps_t end)
         double spent_ps = queue->spent_ps + (double)(end - queue->started);
         rank->spent.compute_s += spent_ps / (double)PS_PER_S;
         rank->spent.contention_s += (spent_ps - (double)queue->alone_ps) / (double)PS_PER_S;
-        rank->spent.optimizer_s += queue_op(queue)->phase == PHASE_OPTIMIZER ? spent_ps / (double)PS_PER_S : 0;
+        rank->spent.optimizer_s +=
+            queue_op(queue)->phase == PHASE_OPTIMIZER ? spent_ps / (double)PS_PER_S : 0;
     }
     queue->done++;
     rank->done++;
@@ -77,8 +80,8 @@ static void start_comm(struct sim *sim, int rank_index, int queue_index, int32_t
     communicator_arrive(sim, rank_index, op_index);
 }
 
-/* When the op that a queue is before was issued; PS_NEVER: the host has not come to it and tries all queues when it
- * goes on. */
+/* When the op that a queue is before was issued; PS_NEVER: the host has not come to it and tries
+ * all queues when it goes on. */
 static ps_t issue_of_next(const struct rank *rank, struct queue *queue)
 {
     if (queue->issue_known)
@@ -98,7 +101,8 @@ static void queue_block(struct rank *rank, int queue_index, plan_wait wait, int3
 {
     struct wanted wanted = wait_wants(rank, wait, step);
     struct queue *on = wanted.queue;
-    on->blocks_until = on->blocks && on->blocks_until < wanted.done ? on->blocks_until : wanted.done;
+    on->blocks_until =
+        on->blocks && on->blocks_until < wanted.done ? on->blocks_until : wanted.done;
     on->blocks |= queue_bit(queue_index);
     rank->blocked |= queue_bit(queue_index);
 }
@@ -180,7 +184,8 @@ static void end_step(struct sim *sim, int32_t step)
 {
     if (step >= sim->total_steps)
         return;
-    sim->measure.step_end[step] = sim->machine->engine.now; /* the last rank to come here leaves the latest time */
+    sim->measure.step_end[step] =
+        sim->machine->engine.now; /* the last rank to come here leaves the latest time */
     sim->measure.step_ranks[step]++;
     if (sim->measure.step_ranks[step] < sim->n_ranks)
         return;
@@ -229,10 +234,12 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
 void queue_on_event(void *self, const struct event *event)
 {
     struct sim *sim = self;
-    struct queue *queue = &sim->queues[event->target]; /* not by way of its rank: half of the events are superseded */
+    struct queue *queue =
+        &sim->queues[event->target]; /* not by way of its rank: half of the events are superseded */
     if (event->arg != queue->epoch)
         return;
-    int rank_index = (int)event->target / sim->n_queues, queue_index = (int)event->target % sim->n_queues;
+    int rank_index = (int)event->target / sim->n_queues,
+        queue_index = (int)event->target % sim->n_queues;
     if (queue->wake_pending) {
         queue->wake_pending = false;
         try_start(sim, rank_index, queue_index);
@@ -262,25 +269,28 @@ void queue_prepare(const void *self, const struct event *event)
     queue_prefetch(&sim->ranks[event->target / (uint32_t)sim->n_queues], sizeof *sim->ranks);
 }
 
-/* Of the time of a kernel that HBM limits, by what collectives beside it take. When a collective starts, all its ranks
- * ask for the same, and those of a layer do in each micro-batch. */
+/* Of the time of a kernel that HBM limits, by what collectives beside it take. When a collective
+ * starts, all its ranks ask for the same, and those of a layer do in each micro-batch. */
 static double memory_slowdown(struct sim *sim, const struct rank *rank, double hbm_Bps)
 {
     uint64_t bits;
     memcpy(&bits, &hbm_Bps, sizeof bits);
-    struct slowdown *last = &sim->costs.slowdowns[digest_word(bits, (uint64_t)rank->sm_state) % SLOWDOWNS];
+    struct slowdown *last =
+        &sim->costs.slowdowns[digest_word(bits, (uint64_t)rank->sm_state) % SLOWDOWNS];
     const struct hw_gpu *gpu = &sim->costs.hw->gpu;
     if (last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
         return last->factor;
     struct kernel_share share = kernel_whole_gpu(gpu);
-    struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
+    struct kernel_work byte =
+        kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     if (sim->costs.alone_on != gpu) {
         sim->costs.alone_on = gpu;
         sim->costs.alone_s = kernel_time(&byte, gpu, share).memory_s;
     }
     share.sms = fmax(1, share.sms - sim->costs.sm_states.at[rank->sm_state].sms);
     share.hbm_Bps = hbm_Bps;
-    *last = (struct slowdown){rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / sim->costs.alone_s};
+    *last = (struct slowdown){
+        rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / sim->costs.alone_s};
     return last->factor;
 }
 
@@ -346,7 +356,8 @@ static void schedule_ends(struct sim *sim, int rank_index)
             struct queue *queue = &rank->queues[q];
             if (!(queue->spent_ps > 0)) /* it has begun at this instant */
                 queue->start_s = queue_start_s(sim, rank, queue_op(queue)->index, queue->started);
-            queue->end = sim->machine->engine.now + ps_round(queue->left * running_ps(sim, rank, queue));
+            queue->end =
+                sim->machine->engine.now + ps_round(queue->left * running_ps(sim, rank, queue));
             queue_arm(sim, rank_index, (int)q, queue->end);
         }
 }

@@ -1,20 +1,23 @@
-/* FOLD_SLOWEST: which ranks are simulated (exec.h). Ranks that meet in collectives which do not serve data parallelism
- * are a set in lockstep; nodes that such sets and messages join are a unit. */
+/* FOLD_SLOWEST: which ranks are simulated (exec.h). Ranks that meet in collectives which do not
+ * serve data parallelism are a set in lockstep; nodes that such sets and messages join are a unit.
+ */
 #include "exec/state.h"
 
 #include <gsl/gsl_sort.h>
 
-/* Units and ranks that are simulated, or stood for, as long as there are others. One unit alone never waits for
- * another, and a slow GPU costs a pipeline less than its stage's time, so the next slowest may be last: of 70B with
- * pipelines on 256 and 512 GPUs one unit is 1.2 and 1.7 % too fast, two 0.4 %, four 0.01 %. */
+/* Units and ranks that are simulated, or stood for, as long as there are others. One unit alone
+ * never waits for another, and a slow GPU costs a pipeline less than its stage's time, so the next
+ * slowest may be last: of 70B with pipelines on 256 and 512 GPUs one unit is 1.2 and 1.7 % too
+ * fast, two 0.4 %, four 0.01 %. */
 enum { LEAST_UNITS = 4, LEAST_RANKS = 32 };
-/* By how much the GPUs of a unit may be faster than the slowest of all and still be waited for, which are units of slow
- * hosts (10 %) then. Two of pipelines are there in any case: where what is not kernels takes the most of a step, one
- * with a slow host is 0.3 % too fast alone. All are where hosts are waited for. */
+/* By how much the GPUs of a unit may be faster than the slowest of all and still be waited for,
+ * which are units of slow hosts (10 %) then. Two of pipelines are there in any case: where what is
+ * not kernels takes the most of a step, one with a slow host is 0.3 % too fast alone. All are where
+ * hosts are waited for. */
 static const double WAITED_FOR = 0.05;
-/* Which hosts will be slow is not known before; beyond these slower_hosts() does for the others. Of nanotron's 920 runs
- * on up to 512 GPUs 32 ranks put 42 off by more than 2 %, one by 12; 128 and 256 ranks put four of 1B by 0.4 and 0.3 %.
- */
+/* Which hosts will be slow is not known before; beyond these slower_hosts() does for the others. Of
+ * nanotron's 920 runs on up to 512 GPUs 32 ranks put 42 off by more than 2 %, one by 12; 128 and
+ * 256 ranks put four of 1B by 0.4 and 0.3 %. */
 enum { LEAST_RANKS_BY_HOSTS = 512 };
 
 struct parts {
@@ -48,7 +51,8 @@ static int *slowest_apart(const struct sim *sim, int n)
 static bool slowest_is_data_parallel(const struct plan *plan, int group)
 {
     for (int c = 0; c < plan->collectives.n; c++)
-        if (plan->collectives.at[c].group == group && plan->collectives.at[c].serves != PARALLEL_DATA)
+        if (plan->collectives.at[c].group == group &&
+            plan->collectives.at[c].serves != PARALLEL_DATA)
             return false;
     return true;
 }
@@ -63,10 +67,12 @@ static struct parts slowest_parts_of(const struct sim *sim)
         int instances = slowest_is_data_parallel(plan, g) ? 0 : mesh_group_instances(group, ranks);
         for (int i = 0; i < instances; i++)
             for (int m = 1, first = mesh_group_first(group, i); m < group->size; m++)
-                if (plan_program_of(plan, first) == plan_program_of(plan, first + m * group->stride))
+                if (plan_program_of(plan, first) ==
+                    plan_program_of(plan, first + m * group->stride))
                     slowest_join(parts.set_of, first, first + m * group->stride);
                 else
-                    slowest_join(parts.unit_of, first / in_node, (first + m * group->stride) / in_node);
+                    slowest_join(
+                        parts.unit_of, first / in_node, (first + m * group->stride) / in_node);
     }
     for (int r = 0; r < ranks; r++) {
         parts.set_of[r] = slowest_root(parts.set_of, r);
@@ -75,14 +81,17 @@ static struct parts slowest_parts_of(const struct sim *sim)
     for (int c = 0; c < plan->channels.n; c++)
         for (int r = 0; r < ranks; r++)
             slowest_join(parts.unit_of, r / in_node,
-                mesh_neighbour(&plan->mesh, r, plan->channels.at[c].axis, plan->channels.at[c].delta) / in_node);
+                mesh_neighbour(
+                    &plan->mesh, r, plan->channels.at[c].axis, plan->channels.at[c].delta) /
+                    in_node);
     for (int node = 0; node < sim->fabric.nodes; node++)
         parts.unit_of[node] = slowest_root(parts.unit_of, node);
     return parts;
 }
 
 /* The units with the slowest GPUs; gives how many ranks they have. */
-static int slowest_watch(struct sim *sim, const struct parts *parts, const struct gpu_speeds *speeds)
+static int slowest_watch(
+    struct sim *sim, const struct parts *parts, const struct gpu_speeds *speeds)
 {
     int nodes = sim->fabric.nodes, taken = 0;
     int least = sim->fold.hosts_matter ? LEAST_RANKS_BY_HOSTS : LEAST_RANKS;
@@ -111,7 +120,8 @@ static int slowest_watch(struct sim *sim, const struct parts *parts, const struc
     return taken;
 }
 
-/* By how many standard deviations the slowest host of all is behind the slowest of those that are watched, expected. */
+/* By how many standard deviations the slowest host of all is behind the slowest of those that are
+ * watched, expected. */
 static double slower_hosts(const struct sim *sim, int watched)
 {
     int ranks = sim->plan->mesh.ranks;

@@ -1,4 +1,5 @@
-/* How fast the GPUs of a job are: exec.h says what the spreads, slow hosts and drawn_speeds mean. */
+/* How fast the GPUs of a job are: exec.h says what the spreads, slow hosts and drawn_speeds mean.
+ */
 #include "exec/state.h"
 
 #include <gsl/gsl_sort.h>
@@ -13,7 +14,8 @@ struct hosts {
 static void draw_slow(struct hosts *hosts, const struct sim *sim)
 {
     const struct noise_options *noise = &sim->options->noise;
-    struct rng_stream places = rng_stream((uint64_t)sim->options->seed, ENTITY_NODE, (uint64_t)hosts->n);
+    struct rng_stream places =
+        rng_stream((uint64_t)sim->options->seed, ENTITY_NODE, (uint64_t)hosts->n);
     for (int i = 0; i < hosts->n; i++)
         hosts->slow[i] = rng_uniform(&places) < noise->straggler_share;
     for (int64_t i = 0; i < noise->slow_hosts; i++) {
@@ -24,8 +26,9 @@ static void draw_slow(struct hosts *hosts, const struct sim *sim)
     }
 }
 
-/* The slowest GPU of a slow host is what a job waits for: they are hosts whose slowest ones lie evenly among those of
- * all, one alone has the median. So one host more in a job makes no other luck. */
+/* The slowest GPU of a slow host is what a job waits for: they are hosts whose slowest ones lie
+ * evenly among those of all, one alone has the median. So one host more in a job makes no other
+ * luck. */
 static void choose_slow(struct hosts *hosts, const struct sim *sim, const double *scores)
 {
     const int64_t wanted = sim->options->noise.slow_hosts;
@@ -62,7 +65,8 @@ struct gpu_speeds *speeds_draw(const struct sim *sim)
     int n = sim->plan->mesh.ranks, in_host = hw_gpus_per_host(sim->costs.hw);
     struct hosts hosts = {.n = (int)hw_hosts(sim->costs.hw, n), .gpus = in_host};
     hosts.slow = ARENA_ARRAY(sim->arena, bool, hosts.n);
-    BUG_IF(noise->slow_hosts > hosts.n, "%lld slow hosts of %d", (long long)noise->slow_hosts, hosts.n);
+    BUG_IF(noise->slow_hosts > hosts.n, "%lld slow hosts of %d", (long long)noise->slow_hosts,
+        hosts.n);
     struct gpu_speeds *speeds = ARENA_ARRAY(sim->arena, struct gpu_speeds, n);
     const double *scores = draw_scores(sim, n);
     const double spreads[SPEED_COUNT] = {noise->gpu_speed_spread, noise->gpu_speed_spread_below};
@@ -72,7 +76,7 @@ struct gpu_speeds *speeds_draw(const struct sim *sim)
         choose_slow(&hosts, sim, scores);
     for (int r = 0; r < n; r++)
         for (int s = 0; s < SPEED_COUNT; s++)
-            speeds[r].of[s] =
-                (1 + scores[r] * spreads[s]) / (hosts.slow[r / in_host] ? 1 + noise->straggler_slowdown : 1);
+            speeds[r].of[s] = (1 + scores[r] * spreads[s]) /
+                              (hosts.slow[r / in_host] ? 1 + noise->straggler_slowdown : 1);
     return speeds;
 }

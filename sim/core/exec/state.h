@@ -1,9 +1,10 @@
 /* Private to exec/: the state of a run. Everything lives in struct sim; handlers get it as self.
  *
- * Who calls whom: the host issues ops (host.c), queues start and end them (queue.c, with the kernels ahead in ahead.c,
- * idle time in idle.c), communicators bring the ranks together (communicator.c), the ledger is the allocator
- * (ledger.c). Between them there are these ways only: host -> queue_try_all, ledger_op; queue -> communicator_arrive,
- * host_check; communicator -> queue_retime, queue_finish. */
+ * Who calls whom: the host issues ops (host.c), queues start and end them (queue.c, with the
+ * kernels ahead in ahead.c, idle time in idle.c), communicators bring the ranks together
+ * (communicator.c), the ledger is the allocator (ledger.c). Between them there are these ways only:
+ * host -> queue_try_all, ledger_op; queue -> communicator_arrive, host_check; communicator ->
+ * queue_retime, queue_finish. */
 #ifndef FLOPCAST_EXEC_STATE_H
 #define FLOPCAST_EXEC_STATE_H
 
@@ -29,7 +30,8 @@ struct gpu_speeds {
     double of[SPEED_COUNT]; /* 1 = nominal */
 };
 
-/* What kernels get of a GPU on which collectives hold `sms` SMs. The first state: no collective is there. */
+/* What kernels get of a GPU on which collectives hold `sms` SMs. The first state: no collective is
+ * there. */
 struct sm_state {
     double sms;
     double *compute_s; /* of each kernel */
@@ -42,7 +44,8 @@ struct slowdown {
 };
 enum { SLOWDOWNS = 64 };
 
-/* What is drawn for a kernel that runs: how much longer it takes as a whole, and its compute alone. */
+/* What is drawn for a kernel that runs: how much longer it takes as a whole, and its compute alone.
+ */
 struct kernel_draws {
     double jitter, compute;
 };
@@ -64,7 +67,8 @@ struct queue {
     bool issue_known;
     double sms_held; /* by the collective or message that the queue is in; 0: in none */
     double hbm_Bps;  /* that it takes; 0: it does not move */
-    double start_s;  /* running kernel: part of its time, as a collective was resident when it started */
+    double start_s;  /* running kernel: part of its time, as a collective was resident when it
+                        started */
     ps_t issue;      /* of the next op, when known */
     ps_t issue_base; /* of the host burst that issues it: when it began, and its first op */
     int32_t issue_first;
@@ -94,12 +98,14 @@ struct ahead {
     } kernels[AHEAD];
 };
 
-/* How many launches the host can be ahead of the GPU: CUDA's launch queue takes about a thousand, then cudaLaunchKernel
- * blocks. The depth is not documented; 1024 is what microbenchmarks of launch throughput show. It drains to half before
- * the host is woken here, which saves an event for every kernel and changes no issue time that matters. */
+/* How many launches the host can be ahead of the GPU: CUDA's launch queue takes about a thousand,
+ * then cudaLaunchKernel blocks. The depth is not documented; 1024 is what microbenchmarks of launch
+ * throughput show. It drains to half before the host is woken here, which saves an event for every
+ * kernel and changes no issue time that matters. */
 enum { LAUNCH_QUEUE = 1024 };
 
-/* HOST_DRAINING: cudaMalloc has failed; PyTorch waits until the GPU has finished all that was issued. */
+/* HOST_DRAINING: cudaMalloc has failed; PyTorch waits until the GPU has finished all that was
+ * issued. */
 enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_QUEUE_FULL, HOST_DRAINING, HOST_DONE };
 
 /* What is looked up in a program; the same for all ranks that run it. */
@@ -118,9 +124,11 @@ struct rank {
     const struct program_tables *tables;
     struct queue *queues;
     /* A bit for each queue, so that those that do not matter are not read: */
-    uint64_t waiting;          /* it has ops, and is in none of them */
-    uint64_t blocked;          /* its next op was issued, and waits for another queue: in `blocks` of this one */
-    uint64_t unissued;         /* the host has not come to its next op, the first of these is `unissued_from` */
+    uint64_t waiting; /* it has ops, and is in none of them */
+    uint64_t
+        blocked; /* its next op was issued, and waits for another queue: in `blocks` of this one */
+    uint64_t
+        unissued; /* the host has not come to its next op, the first of these is `unissued_from` */
     uint64_t running, holding; /* a kernel runs on it; a collective that it is in holds SMs */
     ps_t host_base;            /* the current host burst began */
     int32_t host_first;        /* its first op */
@@ -138,16 +146,17 @@ struct rank {
     double host_factor;      /* jitter of the host burst */
     struct gpu_speeds drawn; /* by noise, persistent */
     double share;            /* what is left of it at the moment, where the GPU is slow */
-    int sm_state;            /* of costs.sm_states: by what the collectives on the GPU hold together */
-    int in_collective;       /* queues that are in one, to the end of its last event */
-    ps_t comm_since;         /* in_collective: since when */
-    ps_t comm_total;         /* in collectives before that */
+    int sm_state;      /* of costs.sm_states: by what the collectives on the GPU hold together */
+    int in_collective; /* queues that are in one, to the end of its last event */
+    ps_t comm_since;   /* in_collective: since when */
+    ps_t comm_total;   /* in collectives before that */
     /* what collectives do to kernels: */
     const double *compute_s; /* of each kernel on the SMs that they leave */
     double memory_slowdown;  /* of memory time */
     double traffic;          /* of both, kernel_traffic() */
     ps_t held_since;         /* the collectives that are: since this instant these */
-    double *pairs;  /* of each micro-batch of this step: those within its documents, of all. NULL: none varies */
+    double *pairs;  /* of each micro-batch of this step: those within its documents, of all. NULL:
+                       none varies */
     double *tokens; /* of each micro-batch: over the mean; NULL: all have as many */
     struct ahead ahead;
     struct rng_stream host_noise, pauses;
@@ -155,8 +164,8 @@ struct rank {
     struct exec_breakdown spent; /* seconds, since measuring began */
 };
 
-/* Ranks that run collectives of one process group one after the other, or messages from one rank to another: the k-th
- * of each member meets the k-th of the others. */
+/* Ranks that run collectives of one process group one after the other, or messages from one rank to
+ * another: the k-th of each member meets the k-th of the others. */
 struct communicator {
     int group;    /* of the plan; -1: */
     int channel;  /* of the plan */
@@ -165,10 +174,12 @@ struct communicator {
     int flow;      /* in net */
     int n_parties; /* members that are simulated, which are, of a group: */
     int *parties;  /* in ascending order */
-    int sibling;   /* the next of those without a party that do as the same one and load links that matter; -1: none */
+    int sibling;   /* the next of those without a party that do as the same one and load links that
+                      matter; -1: none */
     int arrived;
     bool busy;    /* it has begun and not ended */
-    bool follows; /* without a party: when it ends it begins what its siblings have begun, at this cost: */
+    bool follows; /* without a party: when it ends it begins what its siblings have begun, at this
+                     cost: */
     struct coll_cost next;
     ps_t start;
     struct coll_cost cost;
@@ -178,8 +189,8 @@ struct communicator {
     struct rng_stream noise;
 };
 
-/* Where the allocator stood in the host's way: before this op, in cudaMalloc and cudaFree for so long, and before that,
- * when cudaMalloc had failed, until the GPU had run dry. */
+/* Where the allocator stood in the host's way: before this op, in cudaMalloc and cudaFree for so
+ * long, and before that, when cudaMalloc had failed, until the GPU had run dry. */
 struct ledger_stop {
     int32_t step, op;
     bool drains;
@@ -211,10 +222,12 @@ struct ledger {
     int32_t *blocks; /* of each buffer, -1 */
     VEC(struct pending_free) pending;
     VEC(struct ledger_stop) stops; /* in the order of steps and ops */
-    /* The last step in at most LEDGER_ROWS equal stretches of its samples, of each the highest, in the arena: */
+    /* The last step in at most LEDGER_ROWS equal stretches of its samples, of each the highest, in
+     * the arena: */
     struct exec_memory_sample *timeline;
-    int n_samples, n_rows, samples, row; /* they will be; how many there are of them, the stretch that grows */
-    double highest_bytes;                /* of that, up to now */
+    int n_samples, n_rows, samples,
+        row;              /* they will be; how many there are of them, the stretch that grows */
+    double highest_bytes; /* of that, up to now */
     ps_t stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
     int64_t measured_retries;
 };
@@ -225,20 +238,24 @@ struct machine {
     struct net net;
 };
 
-/* Which ranks are simulated, and for whom each stands: all for themselves, the first of each program (on), or those of
- * the slowest nodes (slowest.c). */
+/* Which ranks are simulated, and for whom each stands: all for themselves, the first of each
+ * program (on), or those of the slowest nodes (slowest.c). */
 struct representatives {
-    int *numbers;  /* in the job, of the n_ranks that are simulated, in ascending order of programs or ranks */
+    int *numbers;  /* in the job, of the n_ranks that are simulated, in ascending order of programs
+                      or ranks */
     int *index_of; /* of each rank of the job: of the one that stands for it; -1: none */
     bool on;       /* the first rank of each program */
-    bool siblings; /* communicators without a simulated rank do as those of the ranks that stand for theirs */
+    bool siblings; /* communicators without a simulated rank do as those of the ranks that stand for
+                      theirs */
     bool uneven;   /* at some time some GPU is slower than another */
     /* of the slowest: */
-    double hosts_behind;    /* standard deviations of host bursts, as hosts of others may be slower; else 0 */
+    double hosts_behind;    /* standard deviations of host bursts, as hosts of others may be slower;
+                               else 0 */
     double simulated_share; /* of the ranks; else 1 */
-    bool hosts_matter;      /* a step waits for hosts, so every rank of a set in lockstep is simulated */
-    bool watched_alone;     /* links of other nodes are left out */
-    bool *watched;          /* nodes of ranks that are simulated, by whose links the rates are decided; NULL: all */
+    bool hosts_matter; /* a step waits for hosts, so every rank of a set in lockstep is simulated */
+    bool watched_alone; /* links of other nodes are left out */
+    bool *watched; /* nodes of ranks that are simulated, by whose links the rates are decided; NULL:
+                      all */
 };
 
 /* Where ranks meet. */
@@ -256,7 +273,8 @@ struct costs {
     struct kernel_cost *kernels;
     VEC(struct sm_state) sm_states;
     struct slowdown slowdowns[SLOWDOWNS]; /* each in the place that its digest says */
-    const struct hw_gpu *alone_on;        /* the GPU that alone_s is of: what any byte takes on all of it */
+    const struct hw_gpu
+        *alone_on; /* the GPU that alone_s is of: what any byte takes on all of it */
     double alone_s;
     struct coll_cost *collectives;                  /* of each of the plan */
     struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each of the plan */
@@ -267,8 +285,9 @@ struct measure {
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
     ps_t from;
-    double *carried; /* by link, bytes: from then on, to the end of the last step on the last rank */
-    bool *traced;    /* by rank; NULL: none */
+    double
+        *carried; /* by link, bytes: from then on, to the end of the last step on the last rank */
+    bool *traced; /* by rank; NULL: none */
     VEC(struct exec_span) spans;
     VEC(struct exec_host_span) host_spans;
 };
@@ -286,7 +305,8 @@ struct sim {
     const struct plan *plan;
     const struct exec_options *options;
     int32_t total_steps;
-    struct exec_options *lengthens; /* those above, whose warm-up may get longer as the run goes on; NULL: it may not */
+    struct exec_options *lengthens; /* those above, whose warm-up may get longer as the run goes on;
+                                       NULL: it may not */
     struct arena *arena;
     struct machine *machine;
     struct {
@@ -327,8 +347,9 @@ static inline bool is_simulated(const struct sim *sim, int number)
 }
 
 /* The queues of a set, the first to the last. */
-#define EACH_QUEUE(q, set)                                                                                             \
-    (uint64_t left_ = (set), q = 0; left_ && (q = (uint64_t)__builtin_ctzll(left_), true); left_ &= left_ - 1)
+#define EACH_QUEUE(q, set)                                                                         \
+    (uint64_t left_ = (set), q = 0; left_ && (q = (uint64_t)__builtin_ctzll(left_), true);         \
+        left_ &= left_ - 1)
 enum { EXEC_MAX_QUEUES = 64 };
 static inline uint64_t queue_bit(int queue)
 {
@@ -364,7 +385,8 @@ static inline struct wanted wait_wants(const struct rank *rank, plan_wait wait, 
     const struct plan_stretch *stretch = plan_fold_stretch(rank->tables->fold, number);
     const struct plan_op *op = &stretch->ops[number - stretch->first_op];
     struct queue *queue = &rank->queues[op->stream];
-    return (struct wanted){queue, (int64_t)from * queue->n_ops + stretch->positions[op->stream] + op->position + 1};
+    return (struct wanted){
+        queue, (int64_t)from * queue->n_ops + stretch->positions[op->stream] + op->position + 1};
 }
 static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
 {
@@ -372,7 +394,8 @@ static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32
     return wanted.queue->done >= wanted.done;
 }
 /* The first of the waits of a queue's op that is not satisfied; PLAN_NO_OP: all are. */
-static inline plan_wait unsatisfied_wait(const struct rank *rank, const struct plan_cursor *at, int32_t step)
+static inline plan_wait unsatisfied_wait(
+    const struct rank *rank, const struct plan_cursor *at, int32_t step)
 {
     const struct plan_op *op = plan_cursor_op(at);
     for (int w = 0; w < op->n_waits; w++) {
@@ -383,8 +406,9 @@ static inline plan_wait unsatisfied_wait(const struct rank *rank, const struct p
     return PLAN_NO_OP;
 }
 
-/* exec.c: the allocator of a rank has taken the host's time in this step. Where the run would have to be made once more
- * with a longer warm-up for that, it becomes that longer run, which up to now is the same. */
+/* exec.c: the allocator of a rank has taken the host's time in this step. Where the run would have
+ * to be made once more with a longer warm-up for that, it becomes that longer run, which up to now
+ * is the same. */
 void sim_warm_longer(struct sim *sim, int32_t step);
 
 /* timing.c */
@@ -395,27 +419,34 @@ void queue_try_all(struct sim *sim, int rank);
 /* Whether that would look at any queue. */
 bool queue_may_start(const struct rank *rank);
 void queue_finish(struct sim *sim, int rank, int queue);
-void queue_retime(struct sim *sim, int rank); /* after sms_held, hbm_Bps or the GPU's speed changed */
+void queue_retime(
+    struct sim *sim, int rank); /* after sms_held, hbm_Bps or the GPU's speed changed */
 /* The GPU's speed changes now. */
 void queue_set_share(struct sim *sim, int rank, double share);
 void queue_on_event(void *self, const struct event *event);
 void queue_prepare(const void *self, const struct event *event);
-/* The event at the end of a running kernel, or when the op that a queue waits for has been issued. */
+/* The event at the end of a running kernel, or when the op that a queue waits for has been issued.
+ */
 void queue_arm(struct sim *sim, int rank, int queue, ps_t end);
 /* The running kernel of a queue has ended at `end`. */
 void queue_count(struct sim *sim, struct rank *rank, int queue, ps_t end);
-/* documents.c: how much longer than in the mean the op of a step takes, for the documents of its micro-batch. */
-void documents_draws(const struct sim *sim, struct rank *rank, int32_t step, int32_t op, struct kernel_draws *draws);
-static inline struct kernel_draws queue_draw(const struct sim *sim, struct rank *rank, struct queue *queue, int32_t op)
+/* documents.c: how much longer than in the mean the op of a step takes, for the documents of its
+ * micro-batch. */
+void documents_draws(
+    const struct sim *sim, struct rank *rank, int32_t step, int32_t op, struct kernel_draws *draws);
+static inline struct kernel_draws queue_draw(
+    const struct sim *sim, struct rank *rank, struct queue *queue, int32_t op)
 {
     double sigma = sim->options->noise.kernel_jitter;
-    struct kernel_draws draws = {.jitter = sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1, .compute = 1};
+    struct kernel_draws draws = {
+        .jitter = sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1, .compute = 1};
     if (rank->pairs)
         documents_draws(sim, rank, queue->step, op, &draws);
     return draws;
 }
-/* Whether a collective is resident when a kernel starts: it came before that instant, and stays beyond it. So the order
- * of events at one instant, which differs between a folded run and one of all ranks, changes nothing. */
+/* Whether a collective is resident when a kernel starts: it came before that instant, and stays
+ * beyond it. So the order of events at one instant, which differs between a folded run and one of
+ * all ranks, changes nothing. */
 static inline bool queue_starts_beside(const struct rank *rank, ps_t at)
 {
     if (!rank->slows_starts || at > rank->held_since)
@@ -429,7 +460,8 @@ static inline bool queue_starts_beside(const struct rank *rank, ps_t at)
     return false;
 }
 /* What a kernel that starts then on the rank as it is now takes longer for that. */
-static inline double queue_start_s(const struct sim *sim, const struct rank *rank, int kernel, ps_t at)
+static inline double queue_start_s(
+    const struct sim *sim, const struct rank *rank, int kernel, ps_t at)
 {
     return queue_starts_beside(rank, at) ? sim->costs.kernels[kernel].start_s : 0;
 }
@@ -438,8 +470,8 @@ static inline double queue_speed(const struct rank *rank, const struct kernel_co
     return rank->drawn.of[cost->speed] * rank->share;
 }
 /* How long a kernel takes on the rank as it is now. */
-static inline double queue_kernel_ps(
-    const struct sim *sim, const struct rank *rank, int kernel, struct kernel_draws draws, double start_s)
+static inline double queue_kernel_ps(const struct sim *sim, const struct rank *rank, int kernel,
+    struct kernel_draws draws, double start_s)
 {
     const struct kernel_cost *cost = &sim->costs.kernels[kernel];
     double compute_s = draws.compute * rank->compute_s[kernel] / queue_speed(rank, cost),
@@ -452,8 +484,10 @@ static inline double queue_isolated_ps(
     const struct sim *sim, const struct rank *rank, int kernel, struct kernel_draws draws)
 {
     const struct kernel_cost *cost = &sim->costs.kernels[kernel];
-    double compute_s = draws.compute * sim->costs.sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
-    return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * draws.jitter * (double)PS_PER_S;
+    double compute_s =
+        draws.compute * sim->costs.sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
+    return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * draws.jitter *
+           (double)PS_PER_S;
 }
 
 /* speeds.c: of each rank's GPU; NULL: GPUs are alike. */
@@ -473,11 +507,13 @@ void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue)
 enum plan_parallelism idle_serves(const struct sim *sim, const struct plan_op *op);
 bool idle_meets_stages(const struct sim *sim, const struct plan_op *op);
 
-/* ahead.c: kernels of the compute queue taken together. Without it every kernel has an event, and the same
- * times. */
-/* A kernel of the compute queue has been started: find those that follow, and arm the event of the last. */
+/* ahead.c: kernels of the compute queue taken together. Without it every kernel has an event, and
+ * the same times. */
+/* A kernel of the compute queue has been started: find those that follow, and arm the event of the
+ * last. */
 void ahead_look(struct sim *sim, int rank);
-/* Kernels that have ended by now are counted: before rank->done is looked at, or done of what nobody waits for. */
+/* Kernels that have ended by now are counted: before rank->done is looked at, or done of what
+ * nobody waits for. */
 void ahead_settle(struct sim *sim, int rank);
 /* The running kernel has ended at its event. True: the next one ahead has begun. */
 bool ahead_finish(struct sim *sim, int rank);
@@ -492,8 +528,9 @@ static inline int64_t host_reached(const struct rank *rank)
 {
     return (int64_t)rank->host_step * rank->tables->n_ops + rank->host_end;
 }
-/* How many more launches have to end until a full queue wakes the host; 0: it does not wait for that. (Until the GPU is
- * drained it waits for the last of all kernels issued, whose end is an event anyway.) */
+/* How many more launches have to end until a full queue wakes the host; 0: it does not wait for
+ * that. (Until the GPU is drained it waits for the last of all kernels issued, whose end is an
+ * event anyway.) */
 int64_t host_wants(const struct rank *rank);
 void host_begin_step(struct sim *sim, int rank);
 /* Log-standard deviation of a burst of so much work. */
@@ -502,8 +539,8 @@ double host_jitter(const struct sim *sim, double work_s);
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
 void host_on_event(void *self, const struct event *event);
-/* When the host issued the op of a step; PS_NEVER when it has not been reached. s: host time up to the end of the op.
- */
+/* When the host issued the op of a step; PS_NEVER when it has not been reached. s: host time up to
+ * the end of the op. */
 ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op, double s);
 
 /* communicator.c */
@@ -517,13 +554,15 @@ void communicator_on_links(void *self, const struct event *event);
 /* ledger.c */
 void ledger_setup(struct sim *sim); /* of every rank */
 void ledger_release(struct sim *sim);
-/* The allocator does what op of the rank's step asks for. False: cudaMalloc failed, ask again when the GPU is drained;
- * then the run may end, out of memory. calls: host time in cudaMalloc and cudaFree. */
+/* The allocator does what op of the rank's step asks for. False: cudaMalloc failed, ask again when
+ * the GPU is drained; then the run may end, out of memory. calls: host time in cudaMalloc and
+ * cudaFree. */
 bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
 void ledger_result(struct sim *sim);
 /* What was measured until now is of a step of warm-up. */
 void ledger_forget_measured(struct sim *sim);
-/* From which step on the allocator of no program takes the host's time; 0: it never does, or nothing is followed. */
+/* From which step on the allocator of no program takes the host's time; 0: it never does, or
+ * nothing is followed. */
 int32_t ledger_steady_from(const struct sim *sim);
 /* Whether from this step on cudaMalloc fails in any. */
 bool ledger_drains_from(const struct sim *sim, int32_t step);
@@ -532,7 +571,8 @@ bool ledger_drains_from(const struct sim *sim, int32_t step);
 void trace_setup(struct sim *sim);
 void trace_record(struct sim *sim, int rank, int queue, struct exec_span span);
 void trace_host_step(struct sim *sim, int rank); /* the host begins a step */
-/* The host burst up to host_end is over; what keeps the host from going on ends now, or is nothing. */
+/* The host burst up to host_end is over; what keeps the host from going on ends now, or is nothing.
+ */
 void trace_host_segment(struct sim *sim, int rank, enum exec_host_kind blocked, ps_t until);
 void trace_result(struct sim *sim);
 static inline bool tracing_host(const struct sim *sim, int rank)

@@ -8,7 +8,8 @@
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
-static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
+static void add_breakdown(
+    struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
 {
     sum->compute_s += part->compute_s * share;
     sum->contention_s += part->contention_s * share;
@@ -27,9 +28,8 @@ static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdow
     }
 }
 
-/* Of links that each node has as many of, one node after the other; where few ranks are simulated, those of their
- * nodes.
- */
+/* Of links that each node has as many of, one node after the other; where few ranks are simulated,
+ * those of their nodes. */
 static double utilisation(struct sim *sim, int first, int end, double span_s)
 {
     const bool *nodes = sim->fold.watched;
@@ -47,8 +47,8 @@ static double utilisation(struct sim *sim, int first, int end, double span_s)
 /* The step less what is known of it; nothing where ranks end apart by more than that. */
 static void set_idle(struct exec_breakdown *breakdown, double step_s)
 {
-    breakdown->other_idle_s = fmax(
-        0, step_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->bubble_s - breakdown->host_bound_s);
+    breakdown->other_idle_s = fmax(0, step_s - breakdown->compute_s - breakdown->exposed_comm_s -
+                                          breakdown->bubble_s - breakdown->host_bound_s);
 }
 
 static void breakdown_result(struct sim *sim)
@@ -87,5 +87,6 @@ void timing_result(struct sim *sim)
     breakdown_result(sim);
     double span_s = s_from_ps(sim->measure.step_end[sim->total_steps - 1] - sim->measure.from);
     result->nvlink_utilisation = utilisation(sim, 0, sim->fabric.first_nic, span_s);
-    result->nic_utilisation = utilisation(sim, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
+    result->nic_utilisation =
+        utilisation(sim, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
 }

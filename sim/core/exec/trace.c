@@ -13,7 +13,8 @@ void trace_setup(struct sim *sim)
     sim->measure.traced = ARENA_ARRAY(sim->arena, bool, sim->n_ranks);
     for (int i = 0; i < options->n_trace_ranks; i++) {
         int rank = options->trace_ranks[i];
-        BUG_IF(rank < 0 || rank >= sim->plan->mesh.ranks, "rank %d of %d", rank, sim->plan->mesh.ranks);
+        BUG_IF(rank < 0 || rank >= sim->plan->mesh.ranks, "rank %d of %d", rank,
+            sim->plan->mesh.ranks);
         sim->measure.traced[stand_in(sim, rank)] = true;
     }
 }
@@ -74,9 +75,11 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
 void trace_host_step(struct sim *sim, int rank_index)
 {
     if (tracing_host(sim, rank_index))
-        vec_push(&sim->measure.host_spans,
-            (struct exec_host_span){
-                .start = sim->machine->engine.now, .rank = rank_index, .op = -1, .kind = HOST_STEP});
+        vec_push(
+            &sim->measure.host_spans, (struct exec_host_span){.start = sim->machine->engine.now,
+                                          .rank = rank_index,
+                                          .op = -1,
+                                          .kind = HOST_STEP});
 }
 
 static void end_host_step(struct sim *sim, int rank_index)
@@ -109,7 +112,8 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
     if (!tracing_host(sim, rank_index))
         return;
     for (int32_t op = rank->host_first; op < rank->host_end; op++) {
-        ps_t issued = host_issue_time(rank, rank->host_step, op, plan_fold_host_s(rank->tables->fold, op + 1));
+        ps_t issued = host_issue_time(
+            rank, rank->host_step, op, plan_fold_host_s(rank->tables->fold, op + 1));
         record_host_op(sim, rank_index, op, at, issued);
         at = issued;
     }
@@ -136,37 +140,39 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
 
 /* ---- what a run leaves ---- */
 
-/* Spans by rank; of one rank they stand so already, and are millions in a long pipeline: the arena takes them as they
- * are. */
-#define BY_RANK(sim, from, to, type)                                                                                   \
-    do {                                                                                                               \
-        int *next = ARENA_ARRAY((sim)->arena, int, (sim)->n_ranks + 1); /* place of the next span of a rank */         \
-        bool one_rank = true;                                                                                          \
-        for (int i = 1; i < (from).n && one_rank; i++)                                                                 \
-            one_rank = (from).at[i].rank == (from).at[0].rank;                                                         \
-        for (int i = 0; i < (from).n; i++)                                                                             \
-            next[(from).at[i].rank + 1]++;                                                                             \
-        for (int r = 0; r < (sim)->n_ranks; r++)                                                                       \
-            next[r + 1] += next[r];                                                                                    \
-        (to) = one_rank ? (from).at : ARENA_ARRAY((sim)->arena, type, (from).n);                                       \
-        for (int i = 0; i < (from).n && !one_rank; i++)                                                                \
-            (to)[next[(from).at[i].rank]++] = (from).at[i];                                                            \
-        for (int i = 0; i < (from).n; i++)                                                                             \
-            (to)[i].rank = (sim)->ranks[(to)[i].rank].number;                                                          \
-        if (one_rank) {                                                                                                \
-            vec_fit(&(from));                                                                                          \
-            (to) = (from).at;                                                                                          \
-            arena_take((sim)->arena, (from).at);                                                                       \
-            (from).at = NULL;                                                                                          \
-            (from).capacity = 0;                                                                                       \
-        }                                                                                                              \
-        vec_free(&(from));                                                                                             \
+/* Spans by rank; of one rank they stand so already, and are millions in a long pipeline: the arena
+ * takes them as they are. */
+#define BY_RANK(sim, from, to, type)                                                               \
+    do {                                                                                           \
+        int *next = ARENA_ARRAY(                                                                   \
+            (sim)->arena, int, (sim)->n_ranks + 1); /* place of the next span of a rank */         \
+        bool one_rank = true;                                                                      \
+        for (int i = 1; i < (from).n && one_rank; i++)                                             \
+            one_rank = (from).at[i].rank == (from).at[0].rank;                                     \
+        for (int i = 0; i < (from).n; i++)                                                         \
+            next[(from).at[i].rank + 1]++;                                                         \
+        for (int r = 0; r < (sim)->n_ranks; r++)                                                   \
+            next[r + 1] += next[r];                                                                \
+        (to) = one_rank ? (from).at : ARENA_ARRAY((sim)->arena, type, (from).n);                   \
+        for (int i = 0; i < (from).n && !one_rank; i++)                                            \
+            (to)[next[(from).at[i].rank]++] = (from).at[i];                                        \
+        for (int i = 0; i < (from).n; i++)                                                         \
+            (to)[i].rank = (sim)->ranks[(to)[i].rank].number;                                      \
+        if (one_rank) {                                                                            \
+            vec_fit(&(from));                                                                      \
+            (to) = (from).at;                                                                      \
+            arena_take((sim)->arena, (from).at);                                                   \
+            (from).at = NULL;                                                                      \
+            (from).capacity = 0;                                                                   \
+        }                                                                                          \
+        vec_free(&(from));                                                                         \
     } while (0)
 
 void trace_result(struct sim *sim)
 {
     struct exec_result *result = sim->result;
-    result->last_step_start = sim->total_steps > 1 ? sim->measure.step_end[sim->total_steps - 2] : 0;
+    result->last_step_start =
+        sim->total_steps > 1 ? sim->measure.step_end[sim->total_steps - 2] : 0;
     result->last_step_end = sim->measure.step_end[sim->total_steps - 1];
     if (!sim->measure.traced)
         return;

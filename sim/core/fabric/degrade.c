@@ -30,9 +30,11 @@ struct subject {
     const char *example;
     double least; /* share that may be left */
 };
-static const struct subject links_subject = {"degraded link", "degraded links", "capacity", "node3.nic0.*", 0};
+static const struct subject links_subject = {
+    "degraded link", "degraded links", "capacity", "node3.nic0.*", 0};
 
-/* Assumed: H100's lowest clock of SMs is a sixth of its highest (345 of 1,980 MHz); less is a slip of the pen. */
+/* Assumed: H100's lowest clock of SMs is a sixth of its highest (345 of 1,980 MHz); less is a slip
+ * of the pen. */
 static const struct subject gpus_subject = {"slow GPU", "slow GPUs", "speed", "node3.gpu5", 0.01};
 
 struct entry {
@@ -42,7 +44,8 @@ struct entry {
     bool matched; /* something has this name */
 };
 
-/* A list as it is written, and the times at which something changes: the start, then ascending, each once. */
+/* A list as it is written, and the times at which something changes: the start, then ascending,
+ * each once. */
 struct degradation {
     struct entry list[DEGRADE_MAX];
     int n;
@@ -62,15 +65,16 @@ static char *trimmed(char *from, char *end)
 }
 
 /* One sentence of what is wrong and what would be right. */
-static enum status wrong(
-    const struct subject *subject, const char *item, const char *why, struct source_pos at, struct diag *diag)
+static enum status wrong(const struct subject *subject, const char *item, const char *why,
+    struct source_pos at, struct diag *diag)
 {
-    return diag_input(diag, at, "%s '%s': %s; write a pattern and what is left, and when, as in '%s=50 %% at 2.5 s'",
+    return diag_input(diag, at,
+        "%s '%s': %s; write a pattern and what is left, and when, as in '%s=50 %% at 2.5 s'",
         subject->name, item, why, subject->example);
 }
 
-static enum status parse_entry(
-    struct entry *out, const struct subject *subject, char *item, struct source_pos at, struct diag *diag)
+static enum status parse_entry(struct entry *out, const struct subject *subject, char *item,
+    struct source_pos at, struct diag *diag)
 {
     char why[256] = "there is no '='", whole[128], *equals = strchr(item, '=');
     snprintf(whole, sizeof whole, "%s", trimmed(item, item + strlen(item)));
@@ -81,7 +85,8 @@ static enum status parse_entry(
     *out = (struct entry){.pattern = item, .share = -1};
     if (when) {
         char *time = trimmed(when + 4, end);
-        if (!quantity_parse(&at_s, time, DIM_SECONDS, why, sizeof why) || !(at_s >= 0 && at_s <= LONGEST_S)) {
+        if (!quantity_parse(&at_s, time, DIM_SECONDS, why, sizeof why) ||
+            !(at_s >= 0 && at_s <= LONGEST_S)) {
             snprintf(why, sizeof why, "'%.60s' is no time from 0 to %g s", time, LONGEST_S);
             return wrong(subject, whole, why, at, diag);
         }
@@ -90,8 +95,9 @@ static enum status parse_entry(
     if (!quantity_parse(&out->share, trimmed(share, end), DIM_FRACTION, why, sizeof why))
         return wrong(subject, whole, why, at, diag);
     if (!(out->share >= subject->least && out->share <= 1))
-        return diag_input(diag, at, "%s '%s': %g of the %s is left; use %g to 1 (%g to 100 %%)", subject->name, whole,
-            out->share, subject->property, subject->least, PERCENT * subject->least);
+        return diag_input(diag, at, "%s '%s': %g of the %s is left; use %g to 1 (%g to 100 %%)",
+            subject->name, whole, out->share, subject->property, subject->least,
+            PERCENT * subject->least);
     out->pattern = trimmed(item, equals);
     out->at = ps_from_s(at_s);
     return STATUS_OK;
@@ -115,14 +121,15 @@ static void list_times(struct degradation *out)
             out->times[out->n_times++] = all[i];
 }
 
-static enum status degrade_parse(struct degradation *out, const struct subject *subject, const char *text,
-    struct source_pos at, struct arena *arena, struct diag *diag)
+static enum status degrade_parse(struct degradation *out, const struct subject *subject,
+    const char *text, struct source_pos at, struct arena *arena, struct diag *diag)
 {
     *out = (struct degradation){.n = 0};
     char *rest = NULL, *copy = arena_strdup(arena, text);
     for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
         if (out->n == DEGRADE_MAX)
-            return diag_input(diag, at, "more than %d %s; use patterns", DEGRADE_MAX, subject->plural);
+            return diag_input(
+                diag, at, "more than %d %s; use patterns", DEGRADE_MAX, subject->plural);
         enum status status = parse_entry(&out->list[out->n], subject, item, at, diag);
         if (status)
             return status;
@@ -146,8 +153,9 @@ static bool replaced(const struct degradation *degradation, int entry, ps_t time
     return false;
 }
 
-/* What is left at a time of what has this name; marks the entries that name it. whole: the name of what it is a part
- * of, which names it too ("node3" of "node3.gpu5"); NULL: none. *changes is set if an entry of this time names it. */
+/* What is left at a time of what has this name; marks the entries that name it. whole: the name of
+ * what it is a part of, which names it too ("node3" of "node3.gpu5"); NULL: none. *changes is set
+ * if an entry of this time names it. */
 static double degrade_share_at(
     struct degradation *degradation, const char *name, const char *whole, ps_t time, bool *changes)
 {
@@ -181,7 +189,8 @@ static void degrade_keep(struct degrade_events *out, event_list *events, struct 
     vec_free(events);
 }
 
-static void add_links(event_list *events, struct degradation *degradation, const struct fabric *fabric, ps_t time)
+static void add_links(
+    event_list *events, struct degradation *degradation, const struct fabric *fabric, ps_t time)
 {
     char name[64];
     for (int l = 0; l < fabric->first_pair; l++) {
@@ -189,16 +198,16 @@ static void add_links(event_list *events, struct degradation *degradation, const
         double left = 0;
         bool changes = false;
         for (int c = 0; c < cables; c++)
-            left +=
-                degrade_share_at(degradation, fabric_cable_name(name, sizeof name, fabric, l, c), NULL, time, &changes);
+            left += degrade_share_at(degradation,
+                fabric_cable_name(name, sizeof name, fabric, l, c), NULL, time, &changes);
         if (changes)
             vec_push(events, (struct degrade_event){time, l, left / cables});
     }
 }
 
 /* Each leaf must reach each other, and what has no other way must not fail. */
-static enum status check_ways(
-    struct fabric *fabric, const struct degrade_events *events, ps_t time, struct source_pos at, struct diag *diag)
+static enum status check_ways(struct fabric *fabric, const struct degrade_events *events, ps_t time,
+    struct source_pos at, struct diag *diag)
 {
     enum status status = STATUS_OK;
     char name[64];
@@ -206,20 +215,22 @@ static enum status check_ways(
         const struct degrade_event *event = &events->list[i];
         if (event->at == time && event->target < fabric->first_leaf && event->share == 0)
             status = diag_input(diag, at,
-                "%s has failed at %g s: NCCL ends the job; leave its node out, or let some of its capacity stand",
+                "%s has failed at %g s: NCCL ends the job; leave its node out, or let some of its "
+                "capacity stand",
                 fabric_link_name(name, sizeof name, fabric, event->target), s_from_ps(time));
     }
     for (int from = 0; from < fabric->leaves && status == STATUS_OK; from++)
         for (int to = 0; to < fabric->leaves && status == STATUS_OK; to++)
             if (!fabric_add_between(fabric, from, to, 1, 0))
-                status = diag_input(diag, at, "the links that have failed at %g s leave no way from leaf%d to leaf%d",
+                status = diag_input(diag, at,
+                    "the links that have failed at %g s leave no way from leaf%d to leaf%d",
                     s_from_ps(time), from, to);
     memset(fabric->weight, 0, sizeof *fabric->weight * (size_t)fabric->n_links);
     return status;
 }
 
-enum status degrade_links(struct degrade_events *out, const struct hw *hw, int ranks, const char *text,
-    struct source_pos at, struct arena *arena, struct diag *diag)
+enum status degrade_links(struct degrade_events *out, const struct hw *hw, int ranks,
+    const char *text, struct source_pos at, struct arena *arena, struct diag *diag)
 {
     *out = (struct degrade_events){NULL, 0};
     if (!text || !*text)
@@ -241,13 +252,15 @@ enum status degrade_links(struct degrade_events *out, const struct hw *hw, int r
     degrade_keep(out, &events, arena);
     for (int i = unmatched(degradation, 0); i < degradation->n; i = unmatched(degradation, i + 1))
         status = diag_input(diag, at,
-            "no link is called '%s'; names are like gpu0.nvlink, node0.nic0.out, node0.nics.in (a pooled network), "
+            "no link is called '%s'; names are like gpu0.nvlink, node0.nic0.out, node0.nics.in (a "
+            "pooled network), "
             "leaf0.up0, pod0.down0, and * stands for anything",
             degradation->list[i].pattern);
     return status;
 }
 
-static double gpu_share(struct degradation *degradation, int node, int gpu, ps_t time, bool *changes)
+static double gpu_share(
+    struct degradation *degradation, int node, int gpu, ps_t time, bool *changes)
 {
     char name[64], whole[32];
     snprintf(whole, sizeof whole, "node%d", node);
@@ -256,8 +269,8 @@ static double gpu_share(struct degradation *degradation, int node, int gpu, ps_t
 }
 
 /* Names of GPUs that the cluster has beyond the job are no mistake. */
-static enum status degrade_check_gpus(
-    struct degradation *degradation, const struct hw *hw, int ranks, struct source_pos at, struct diag *diag)
+static enum status degrade_check_gpus(struct degradation *degradation, const struct hw *hw,
+    int ranks, struct source_pos at, struct diag *diag)
 {
     int nodes = (int)hw->cluster.nodes.value, gpus = hw_gpus_per_node(hw), n = degradation->n;
     enum status status = STATUS_OK;
@@ -267,14 +280,15 @@ static enum status degrade_check_gpus(
             gpu_share(degradation, node, gpu, 0, &changes);
     for (int i = unmatched(degradation, 0); i < n; i = unmatched(degradation, i + 1))
         status = diag_input(diag, at,
-            "no GPU of cluster '%s' is called '%s'; names are node0.gpu0 to node%d.gpu%d, node0 for all GPUs of a "
+            "no GPU of cluster '%s' is called '%s'; names are node0.gpu0 to node%d.gpu%d, node0 "
+            "for all GPUs of a "
             "node, and * stands for anything",
             hw->cluster.name, degradation->list[i].pattern, nodes - 1, gpus - 1);
     return status;
 }
 
-enum status degrade_gpus(struct degrade_events *out, const struct hw *hw, int ranks, const char *text,
-    struct source_pos at, struct arena *arena, struct diag *diag)
+enum status degrade_gpus(struct degrade_events *out, const struct hw *hw, int ranks,
+    const char *text, struct source_pos at, struct arena *arena, struct diag *diag)
 {
     *out = (struct degrade_events){NULL, 0};
     if (!text || !*text)
@@ -288,7 +302,8 @@ enum status degrade_gpus(struct degrade_events *out, const struct hw *hw, int ra
     for (int i = 0; i < degradation->n_times; i++)
         for (int r = 0; r < ranks; r++) {
             bool changes = false;
-            double share = gpu_share(degradation, r / gpus, r % gpus, degradation->times[i], &changes);
+            double share =
+                gpu_share(degradation, r / gpus, r % gpus, degradation->times[i], &changes);
             if (changes)
                 vec_push(&events, (struct degrade_event){degradation->times[i], r, share});
         }

@@ -61,7 +61,8 @@ int fabric_node_of(const struct fabric *fabric, int link)
 {
     if (link >= fabric->first_pair)
         return (link - fabric->first_pair) / fabric->gpus / fabric->gpus;
-    return link < fabric->first_nic ? link / fabric->gpus : (link - fabric->first_nic) / 2 / fabric->nics;
+    return link < fabric->first_nic ? link / fabric->gpus
+                                    : (link - fabric->first_nic) / 2 / fabric->nics;
 }
 
 int fabric_cables(const struct fabric *fabric, int link)
@@ -73,22 +74,25 @@ int fabric_cables(const struct fabric *fabric, int link)
                                     : hw_network_pod_cables(network) / fabric->pod_links;
 }
 
-static void switch_cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
+static void switch_cable_name(
+    char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
 {
     bool leaf = link < fabric->first_pod;
     int of = leaf ? link - fabric->first_leaf : link - fabric->first_pod;
     int links = leaf ? fabric->leaf_links : fabric->pod_links;
-    snprintf(buffer, n, "%s%d.%s%d", leaf ? "leaf" : "pod", of / links / 2, of / links % 2 ? "down" : "up",
-        of % links + cable);
+    snprintf(buffer, n, "%s%d.%s%d", leaf ? "leaf" : "pod", of / links / 2,
+        of / links % 2 ? "down" : "up", of % links + cable);
 }
 
 static void pair_name(char *buffer, size_t n, const struct fabric *fabric, int link)
 {
     int pair = link - fabric->first_pair, from = pair / fabric->gpus;
-    snprintf(buffer, n, "gpu%d.nvlink to gpu%d", from, from - from % fabric->gpus + pair % fabric->gpus);
+    snprintf(
+        buffer, n, "gpu%d.nvlink to gpu%d", from, from - from % fabric->gpus + pair % fabric->gpus);
 }
 
-const char *fabric_cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
+const char *fabric_cable_name(
+    char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
 {
     int nic = link - fabric->first_nic;
     if (link < fabric->first_nic)
@@ -100,7 +104,8 @@ const char *fabric_cable_name(char *buffer, size_t n, const struct fabric *fabri
     else if (fabric_is_pooled(fabric))
         snprintf(buffer, n, "node%d.nics.%s", nic / 2, nic % 2 ? "in" : "out");
     else
-        snprintf(buffer, n, "node%d.nic%d.%s", nic / 2 / fabric->nics, nic / 2 % fabric->nics, nic % 2 ? "in" : "out");
+        snprintf(buffer, n, "node%d.nic%d.%s", nic / 2 / fabric->nics, nic / 2 % fabric->nics,
+            nic % 2 ? "in" : "out");
     return buffer;
 }
 
@@ -113,7 +118,8 @@ enum coll_bound fabric_link_bound(const struct fabric *fabric, int link)
 {
     if (link >= fabric->first_pair)
         return COLL_BOUND_NVLINK;
-    return link >= fabric->first_leaf ? COLL_BOUND_NETWORK : coll_link_bound(fabric->hw, link >= fabric->first_nic);
+    return link >= fabric->first_leaf ? COLL_BOUND_NETWORK
+                                      : coll_link_bound(fabric->hw, link >= fabric->first_nic);
 }
 
 static double whole_Bps(const struct fabric *fabric, int link)
@@ -131,8 +137,8 @@ static double whole_Bps(const struct fabric *fabric, int link)
     return cable_Bps * hw->cluster.nccl_efficiency.value * fabric_cables(fabric, link);
 }
 
-void fabric_build(
-    struct fabric *out, const struct hw *hw, int ranks, const struct degrade_events *events, struct arena *arena)
+void fabric_build(struct fabric *out, const struct hw *hw, int ranks,
+    const struct degrade_events *events, struct arena *arena)
 {
     *out = (struct fabric){.hw = hw, .ranks = ranks, .gpus = hw_gpus_per_node(hw)};
     count_links(out);
@@ -153,7 +159,8 @@ static void set_share(struct fabric *fabric, int link, double share)
     fabric->capacity_Bps[link] = whole_Bps(fabric, link) * share;
     bool mesh = link < fabric->first_nic && fabric->hw->node.fabric == HW_NVLINK_MESH;
     int first = fabric->first_pair + link * fabric->gpus;
-    for (int pair = first; mesh && fabric->n_links > fabric->first_pair && pair < first + fabric->gpus; pair++)
+    for (int pair = first;
+         mesh && fabric->n_links > fabric->first_pair && pair < first + fabric->gpus; pair++)
         fabric->capacity_Bps[pair] = whole_Bps(fabric, pair) * share;
 }
 

@@ -1,21 +1,24 @@
 /* The links of a job's GPUs, NICs and switches, and which of them a collective crosses.
  *
- * Links, in this order: the NVLink out of each GPU; out and in of each NIC (pooled network: of each node's NICs
- * together); up and down of each leaf; up and down of each pod; from each GPU to each other of its node, where pairs
- * have separate links (coll_pair_Bps): what goes over those of a mesh of NVLinks is part of what leaves the GPU, what
- * goes over a bridge is not. Under adaptive routing all cables between a switch and
- * the level above are one link each way, under ECMP every cable is its own. Capacities are what NCCL reaches
- * (coll_gpu_Bps and the cluster's nccl_efficiency).
+ * Links, in this order: the NVLink out of each GPU; out and in of each NIC (pooled network: of each
+ * node's NICs together); up and down of each leaf; up and down of each pod; from each GPU to each
+ * other of its node, where pairs have separate links (coll_pair_Bps): what goes over those of a
+ * mesh of NVLinks is part of what leaves the GPU, what goes over a bridge is not. Under adaptive
+ * routing all cables between a switch and the level above are one link each way, under ECMP every
+ * cable is its own. Capacities are what NCCL reaches (coll_gpu_Bps and the cluster's
+ * nccl_efficiency).
  *
- * NIC affinity: GPU g of G sends through the NICs nearest to it, g I / G to (g + 1) I / G of the node's I, the first of
- * them at least. A group's rings (or trees) are rotated over the NICs of its GPUs, each with its part of the data, and
- * stay on their rail; each hop between two nodes is `connections` connections a NIC.
+ * NIC affinity: GPU g of G sends through the NICs nearest to it, g I / G to (g + 1) I / G of the
+ * node's I, the first of them at least. A group's rings (or trees) are rotated over the NICs of its
+ * GPUs, each with its part of the data, and stay on their rail; each hop between two nodes is
+ * `connections` connections a NIC.
  *
- * Degraded links (fabric/degrade.h) by the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in (pooled: node<n>.nics.out
- * and .in), leaf<l>.up<k> and .down<k>, pod<p>.up<k> and .down<k>. A failed cable between switches is routed around:
- * adaptive routing has one cable less, ECMP hashes anew; in the middle of a run traffic on its way is moved too, at
- * once (no time for routes to settle). A NVLink or NIC that fails is an error whenever it does, because NCCL ends the
- * job, and so is a failure that leaves two leaves without a way.
+ * Degraded links (fabric/degrade.h) by the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in
+ * (pooled: node<n>.nics.out and .in), leaf<l>.up<k> and .down<k>, pod<p>.up<k> and .down<k>. A
+ * failed cable between switches is routed around: adaptive routing has one cable less, ECMP hashes
+ * anew; in the middle of a run traffic on its way is moved too, at once (no time for routes to
+ * settle). A NVLink or NIC that fails is an error whenever it does, because NCCL ends the job, and
+ * so is a failure that leaves two leaves without a way.
  *
  * Ignored: traffic from one NIC of a node to another (no algorithm here makes any). */
 #ifndef FLOPCAST_FABRIC_FABRIC_H
@@ -43,16 +46,17 @@ struct fabric {
     uint64_t *loaded;     /* scratch: a bit for each link that has one */
 };
 
-/* With the capacities of the start. events (NULL: none) are of degrade_links() for this hardware and number of ranks.
- * Everything lives in the arena. */
-void fabric_build(
-    struct fabric *out, const struct hw *hw, int ranks, const struct degrade_events *events, struct arena *arena);
+/* With the capacities of the start. events (NULL: none) are of degrade_links() for this hardware
+ * and number of ranks. Everything lives in the arena. */
+void fabric_build(struct fabric *out, const struct hw *hw, int ranks,
+    const struct degrade_events *events, struct arena *arena);
 
 /* The events of this very time happen. Call net_reroute() for all flows afterwards. */
 void fabric_set_time(struct fabric *fabric, const struct degrade_events *events, ps_t time);
 
-/* The links that a collective of the group loads, with bytes over each per bus byte, in the order of links; weights has
- * room for n_links. key: of the group, for the hash of ECMP. Returns how many. */
+/* The links that a collective of the group loads, with bytes over each per bus byte, in the order
+ * of links; weights has room for n_links. key: of the group, for the hash of ECMP. Returns how
+ * many. */
 int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
     const struct coll_cost *cost, uint64_t key);
 
@@ -67,10 +71,10 @@ static inline bool fabric_weights_alike(const struct coll_cost *a, const struct 
 enum fabric_way { FABRIC_WAY_NODE, FABRIC_WAY_NETWORK, FABRIC_WAY_BRIDGE, FABRIC_WAY_COUNT };
 enum fabric_way fabric_way(const struct fabric *fabric, int from, int to);
 
-/* The links of one message from a rank to another by all NICs of the group that it would use, weights adding to 1 on
- * each way. Returns how many. */
-int fabric_message(
-    struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
+/* The links of one message from a rank to another by all NICs of the group that it would use,
+ * weights adding to 1 on each way. Returns how many. */
+int fabric_message(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
+    int from, int to, uint64_t key);
 
 /* The node that a link belongs to, which is none of a switch. */
 int fabric_node_of(const struct fabric *fabric, int link);
@@ -79,13 +83,15 @@ int fabric_node_of(const struct fabric *fabric, int link);
 int fabric_cables(const struct fabric *fabric, int link);
 
 /* "leaf3.up0" into buffer, which it returns: of a cable of the link, or of the first. */
-const char *fabric_cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable);
+const char *fabric_cable_name(
+    char *buffer, size_t n, const struct fabric *fabric, int link, int cable);
 const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link);
 
 /* What binds a collective where this link does. */
 enum coll_bound fabric_link_bound(const struct fabric *fabric, int link);
 
-/* The instances of a group are alike: one that spans nodes loads links that are like those of any other. */
+/* The instances of a group are alike: one that spans nodes loads links that are like those of any
+ * other. */
 bool fabric_is_uniform(const struct fabric *fabric);
 
 /* Add a connection's weight to the links from a leaf to another; false when there is no way. */

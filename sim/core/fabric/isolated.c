@@ -23,7 +23,8 @@ struct isolated {
     struct fabric fabric;
     struct link_weight *weights; /* room for all links */
     double *sums;                /* of the groups' weights, of each link; 0 between calls */
-    struct coll_cost rated;      /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
+    struct coll_cost
+        rated; /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
     double rate_Bps;
     int slowest;
 };
@@ -33,13 +34,14 @@ int isolated_fewest_nodes(const struct hw *hw, int ranks)
     return coll_shape((struct coll_group){0, 1, ranks}, hw_gpus_per_node(hw)).nodes;
 }
 
-static struct isolated *create(const struct hw *hw, const struct coll_group *groups, int n, int ranks,
-    const char *degraded, struct source_pos at, struct arena *arena, struct diag *diag)
+static struct isolated *create(const struct hw *hw, const struct coll_group *groups, int n,
+    int ranks, const char *degraded, struct source_pos at, struct arena *arena, struct diag *diag)
 {
     struct isolated *isolated = ARENA_NEW(arena, struct isolated);
     struct degrade_events events;
     int gpus = hw_gpus_per_node(hw);
-    *isolated = (struct isolated){.groups = groups, .n_groups = n, .shape = coll_shape(groups[0], gpus)};
+    *isolated =
+        (struct isolated){.groups = groups, .n_groups = n, .shape = coll_shape(groups[0], gpus)};
     isolated->hw = coll_hw_of(&isolated->bridge, groups[0], hw);
     if (degrade_links(&events, hw, ranks, degraded, at, arena, diag) != STATUS_OK)
         return NULL;
@@ -49,34 +51,37 @@ static struct isolated *create(const struct hw *hw, const struct coll_group *gro
     return isolated;
 }
 
-static bool has_nodes(const struct hw *hw, int ranks, int nodes, struct source_pos at, struct diag *diag)
+static bool has_nodes(
+    const struct hw *hw, int ranks, int nodes, struct source_pos at, struct diag *diag)
 {
     int gpus = hw_gpus_per_node(hw);
     double most = hw->cluster.nodes.value;
     if (nodes > most)
         diag_input(diag, at,
-            "%d ranks on %d node%s, but the cluster has %g of %d GPU%s; take at most %.0f ranks, or give it more nodes",
+            "%d ranks on %d node%s, but the cluster has %g of %d GPU%s; take at most %.0f ranks, "
+            "or give it more nodes",
             ranks, nodes, plural(nodes), most, gpus, plural(gpus), most * gpus);
     return nodes <= most;
 }
 
-struct isolated *isolated_groups(const struct hw *hw, const struct coll_group *groups, int n, int ranks,
-    const char *degraded, struct source_pos at, struct arena *arena, struct diag *diag)
+struct isolated *isolated_groups(const struct hw *hw, const struct coll_group *groups, int n,
+    int ranks, const char *degraded, struct source_pos at, struct arena *arena, struct diag *diag)
 {
     if (!has_nodes(hw, ranks, isolated_fewest_nodes(hw, ranks), at, diag))
         return NULL;
     return create(hw, groups, n, ranks, degraded, at, arena, diag);
 }
 
-struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const char *degraded, struct source_pos at,
-    struct arena *arena, struct diag *diag)
+struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const char *degraded,
+    struct source_pos at, struct arena *arena, struct diag *diag)
 {
     int gpus = hw_gpus_per_node(hw), per_node = nodes > 0 && ranks % nodes == 0 ? ranks / nodes : 0;
     if (!has_nodes(hw, ranks, nodes, at, diag))
         return NULL;
     if (per_node < 1 || per_node > gpus) {
         diag_input(diag, at,
-            "%d ranks on %d node%s of %d GPU%s are not as many on each; take a multiple of the nodes up to %d times "
+            "%d ranks on %d node%s of %d GPU%s are not as many on each; take a multiple of the "
+            "nodes up to %d times "
             "their number",
             ranks, nodes, plural(nodes), gpus, plural(gpus), gpus);
         return NULL;
@@ -90,14 +95,16 @@ struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const c
     isolated->shape = (struct coll_shape){ranks, nodes, per_node};
     if (!fabric_is_uniform(&isolated->fabric) && nodes > 1 && gpus % per_node != 0) {
         diag_input(diag, at,
-            "%d ranks are not spread evenly over a node's %d GPUs, as links that differ ask for; take a divisor",
+            "%d ranks are not spread evenly over a node's %d GPUs, as links that differ ask for; "
+            "take a divisor",
             per_node, gpus);
         return NULL;
     }
     return isolated;
 }
 
-/* The links of one group that has them to itself are not looked at where all are alike: coll/ knows their rate. */
+/* The links of one group that has them to itself are not looked at where all are alike: coll/ knows
+ * their rate. */
 static bool is_alone_on_even_links(const struct isolated *isolated)
 {
     return isolated->n_groups == 1 && fabric_is_uniform(&isolated->fabric);
@@ -106,14 +113,16 @@ static bool is_alone_on_even_links(const struct isolated *isolated)
 static void add_weights(struct isolated *isolated, const struct coll_cost *cost)
 {
     for (int g = 0; g < isolated->n_groups; g++) {
-        int n = fabric_weights(isolated->weights, &isolated->fabric, isolated->groups[g], cost, (uint64_t)g);
+        int n = fabric_weights(
+            isolated->weights, &isolated->fabric, isolated->groups[g], cost, (uint64_t)g);
         for (int i = 0; i < n; i++)
             isolated->sums[isolated->weights[i].link] += isolated->weights[i].weight;
     }
 }
 
-/* What its links let through of such a collective, HUGE_VAL where they are all alike; the first of the slowest, or -1.
- * Sizes mostly load links alike, and finding the links of an all_to_all takes the square of the nodes. */
+/* What its links let through of such a collective, HUGE_VAL where they are all alike; the first of
+ * the slowest, or -1. Sizes mostly load links alike, and finding the links of an all_to_all takes
+ * the square of the nodes. */
 static double link_rate_Bps(struct isolated *isolated, const struct coll_cost *cost, int *slowest)
 {
     const struct fabric *fabric = &isolated->fabric;
@@ -136,8 +145,8 @@ static double link_rate_Bps(struct isolated *isolated, const struct coll_cost *c
     return isolated->rate_Bps;
 }
 
-struct coll_cost isolated_cost(
-    struct isolated *isolated, enum coll_kind kind, double bytes, struct coll_force force, char *link)
+struct coll_cost isolated_cost(struct isolated *isolated, enum coll_kind kind, double bytes,
+    struct coll_force force, char *link)
 {
     int slowest;
     struct coll_cost cost = coll_choose(kind, bytes, isolated->shape, isolated->hw, force);

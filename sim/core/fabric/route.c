@@ -1,9 +1,9 @@
 /* Which links a collective, or a message, crosses.
  *
- * route_add() puts weight on a link in the fabric's scratch arrays, and marks it in a bit set; route_collect()
- * reads the set in the order of links and empties both. So the cost is that of the links that are
- * loaded plus one word for each 64 links, and links come in one order whatever the order of adding,
- * which the digest of a run needs.
+ * route_add() puts weight on a link in the fabric's scratch arrays, and marks it in a bit set;
+ * route_collect() reads the set in the order of links and empties both. So the cost is that of the
+ * links that are loaded plus one word for each 64 links, and links come in one order whatever the
+ * order of adding, which the digest of a run needs.
  *
  * A hop between nodes is divided among the NICs of the group's GPUs, and over each NIC among
  * connections. Under adaptive routing one link stands for all cables, so a connection's hash does
@@ -41,7 +41,8 @@ static int hash(uint64_t key, int place, int n)
     return (int)(rng_uniform(&stream) * n);
 }
 
-/* Of cables first .. first + n - 1, the one that the key hashes to among those that are alive; -1: none is. */
+/* Of cables first .. first + n - 1, the one that the key hashes to among those that are alive; -1:
+ * none is. */
 static int hash_cable(const struct fabric *fabric, int first, int n, uint64_t key)
 {
     int living = 0;
@@ -55,9 +56,10 @@ static int hash_cable(const struct fabric *fabric, int first, int n, uint64_t ke
             return first + c;
 }
 
-/* By spine s (and core c when the pods differ): every bundle of parallel cables hashes on its own. The links go to way;
- * false when a bundle is dead. */
-static bool by_spine(int way[4], const struct fabric *fabric, int from, int to, int s, int c, uint64_t key)
+/* By spine s (and core c when the pods differ): every bundle of parallel cables hashes on its own.
+ * The links go to way; false when a bundle is dead. */
+static bool by_spine(
+    int way[4], const struct fabric *fabric, int from, int to, int s, int c, uint64_t key)
 {
     const struct hw_network *network = &fabric->hw->cluster.network;
     int spines = (int)network->spines.value, bundle = fabric->leaf_links / spines;
@@ -67,14 +69,17 @@ static bool by_spine(int way[4], const struct fabric *fabric, int from, int to, 
     way[2] = way[3] = way[0];
     if (from_pod == to_pod)
         return way[0] >= 0 && way[1] >= 0;
-    int cores = (int)network->cores.value, trunk = fabric->pod_links / spines / cores, at = (s * cores + c) * trunk;
+    int cores = (int)network->cores.value, trunk = fabric->pod_links / spines / cores,
+        at = (s * cores + c) * trunk;
     way[2] = hash_cable(fabric, fabric_pod_link(fabric, from_pod, 0, at), trunk, key);
     way[3] = hash_cable(fabric, fabric_pod_link(fabric, to_pod, 1, at), trunk, key);
     return way[0] >= 0 && way[1] >= 0 && way[2] >= 0 && way[3] >= 0;
 }
 
-/* ECMP: the switches know which ways are whole, and the connection's hash picks one of them; -1: none is. */
-static int hash_way(const struct fabric *fabric, int from, int to, int ways, int cores, uint64_t key)
+/* ECMP: the switches know which ways are whole, and the connection's hash picks one of them; -1:
+ * none is. */
+static int hash_way(
+    const struct fabric *fabric, int from, int to, int ways, int cores, uint64_t key)
 {
     int way[4], whole = 0;
     if (!fabric->degraded)
@@ -93,7 +98,8 @@ static bool add_hashed(struct fabric *fabric, int from, int to, double weight, u
 {
     const struct hw_network *network = &fabric->hw->cluster.network;
     bool same_pod = hw_network_pod(network, from) == hw_network_pod(network, to);
-    int cores = same_pod ? 1 : (int)network->cores.value, ways = (int)network->spines.value * cores, way[4];
+    int cores = same_pod ? 1 : (int)network->cores.value, ways = (int)network->spines.value * cores,
+        way[4];
     int w = hash_way(fabric, from, to, ways, cores, key);
     if (w < 0)
         return false;
@@ -142,7 +148,8 @@ static int mark_nics(bool *used, const struct fabric *fabric, struct coll_group 
     int n = 0;
     for (int i = 0; i < shape.per_node; i++) {
         int gpu = (group.first + i * group.stride) % fabric->gpus;
-        int first = gpu * fabric->nics / fabric->gpus, end = (gpu + 1) * fabric->nics / fabric->gpus;
+        int first = gpu * fabric->nics / fabric->gpus,
+            end = (gpu + 1) * fabric->nics / fabric->gpus;
         for (int nic = first; nic == first || nic < end; nic++) {
             n += !used[nic];
             used[nic] = true;
@@ -165,7 +172,8 @@ static int connections(const struct fabric *fabric)
 /* weight bytes from a node of the job to another, over the marked NICs. The connection's key is
  * made of links, part and seed, so two groups on the same NICs have separate hashes only by
  * `key`. */
-static void add_hop(struct fabric *fabric, const bool *used, int n_used, int from, int to, double weight, uint64_t key)
+static void add_hop(struct fabric *fabric, const bool *used, int n_used, int from, int to,
+    double weight, uint64_t key)
 {
     int parts = connections(fabric);
     for (int nic = 0; nic < fabric->nics; nic++) {
@@ -178,23 +186,25 @@ static void add_hop(struct fabric *fabric, const bool *used, int n_used, int fro
             continue;
         uint64_t pair = digest_word(digest_word(key, (uint64_t)out), (uint64_t)in);
         for (int part = 0; part < parts; part++) {
-            uint64_t connection =
-                digest_word(digest_word(pair, (uint64_t)part), (uint64_t)fabric->hw->cluster.network.ecmp_seed);
-            bool ok = fabric_add_between(fabric, fabric_leaf_of(fabric, from, nic), fabric_leaf_of(fabric, to, nic),
-                weight / n_used / parts, connection);
+            uint64_t connection = digest_word(
+                digest_word(pair, (uint64_t)part), (uint64_t)fabric->hw->cluster.network.ecmp_seed);
+            bool ok = fabric_add_between(fabric, fabric_leaf_of(fabric, from, nic),
+                fabric_leaf_of(fabric, to, nic), weight / n_used / parts, connection);
             BUG_IF(!ok, "no way from node %d to node %d", from, to);
         }
     }
 }
 
-static int node_of(const struct fabric *fabric, struct coll_group group, struct coll_shape shape, int i)
+static int node_of(
+    const struct fabric *fabric, struct coll_group group, struct coll_shape shape, int i)
 {
     return (group.first + i * shape.per_node * group.stride) / fabric->gpus;
 }
 
-/* Of a group that spans nodes, over the NICs of its GPUs. Pooled: every node as the busiest, which a ring gives. */
-static void add_hops(
-    struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost, uint64_t key)
+/* Of a group that spans nodes, over the NICs of its GPUs. Pooled: every node as the busiest, which
+ * a ring gives. */
+static void add_hops(struct fabric *fabric, struct coll_group group, struct coll_shape shape,
+    const struct coll_cost *cost, uint64_t key)
 {
     bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
     struct coll_hop *hops = xcalloc((size_t)COLL_MAX_HOPS(shape.nodes), sizeof *hops);
@@ -208,8 +218,8 @@ static void add_hops(
 }
 
 /* From every node of a group to every other one. */
-static void add_all_pairs(
-    struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost, uint64_t key)
+static void add_all_pairs(struct fabric *fabric, struct coll_group group, struct coll_shape shape,
+    const struct coll_cost *cost, uint64_t key)
 {
     bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
     int n_used = mark_nics(used, fabric, group);
@@ -217,8 +227,8 @@ static void add_all_pairs(
     for (int from = 0; from < shape.nodes; from++)
         for (int to = 0; to < shape.nodes; to++)
             if (to != from)
-                add_hop(fabric, used, n_used, node_of(fabric, group, shape, from), node_of(fabric, group, shape, to),
-                    weight, key);
+                add_hop(fabric, used, n_used, node_of(fabric, group, shape, from),
+                    node_of(fabric, group, shape, to), weight, key);
     free(used);
 }
 
@@ -226,7 +236,8 @@ enum fabric_way fabric_way(const struct fabric *fabric, int from, int to)
 {
     if (from / fabric->gpus != to / fabric->gpus)
         return FABRIC_WAY_NETWORK;
-    return hw_bridged(&fabric->hw->node, from % fabric->gpus, to % fabric->gpus) ? FABRIC_WAY_BRIDGE : FABRIC_WAY_NODE;
+    return hw_bridged(&fabric->hw->node, from % fabric->gpus, to % fabric->gpus) ? FABRIC_WAY_BRIDGE
+                                                                                 : FABRIC_WAY_NODE;
 }
 
 /* weight bytes over the links that two ranks of a node have for themselves, if they have any. */
@@ -237,26 +248,28 @@ static void route_add_pair(struct fabric *fabric, int from, int to, double weigh
 }
 
 /* What rank i of a group sends to its others of the node; of a send_recv to the next. */
-static void add_pairs(
-    struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost, int i)
+static void add_pairs(struct fabric *fabric, struct coll_group group, struct coll_shape shape,
+    const struct coll_cost *cost, int i)
 {
     bool to_next = cost->algorithm == COLL_P2P && !cost->all_pairs;
-    int on_node = shape.per_node, first = i - i % on_node, next = shape.nodes > 1 ? i + 1 : first + (i + 1) % on_node;
+    int on_node = shape.per_node, first = i - i % on_node,
+        next = shape.nodes > 1 ? i + 1 : first + (i + 1) % on_node;
     double weight = to_next ? cost->gpu_out_factor : cost->gpu_out_factor / (on_node - 1);
     for (int j = first; j < first + on_node; j++)
         if (j != i && (!to_next || j == next))
-            route_add_pair(fabric, group.first + i * group.stride, group.first + j * group.stride, weight);
+            route_add_pair(
+                fabric, group.first + i * group.stride, group.first + j * group.stride, weight);
 }
 
 /* Within nodes. Two that a bridge joins use nothing else, and more than two do not use it. A rank
  * of a mesh or bridge loads its pair links beside, or in place of, its whole NVLink. */
-static void add_inside(
-    struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost)
+static void add_inside(struct fabric *fabric, struct coll_group group, struct coll_shape shape,
+    const struct coll_cost *cost)
 {
     if (shape.per_node == 1)
         return;
-    bool bridged =
-        shape.per_node == 2 && fabric_way(fabric, group.first, group.first + group.stride) == FABRIC_WAY_BRIDGE;
+    bool bridged = shape.per_node == 2 &&
+                   fabric_way(fabric, group.first, group.first + group.stride) == FABRIC_WAY_BRIDGE;
     bool bridges = quantity_is_set(fabric->hw->node.nvlink_bridge);
     for (int i = 0; i < shape.ranks; i++) {
         if (!bridged)
@@ -278,8 +291,8 @@ int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct co
     return route_collect(weights, fabric);
 }
 
-int fabric_message(
-    struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key)
+int fabric_message(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
+    int from, int to, uint64_t key)
 {
     enum fabric_way way = fabric_way(fabric, from, to);
     if (way != FABRIC_WAY_NETWORK) {

@@ -18,20 +18,24 @@ static double rate_of(const struct goodput_job *job, int part)
 struct goodput_costs goodput_costs(const struct goodput_job *job)
 {
     const struct goodput_options *o = &job->options;
-    struct goodput_costs costs = {.bytes = o->checkpoint_bytes > 0 ? o->checkpoint_bytes : job->state_bytes};
+    struct goodput_costs costs = {
+        .bytes = o->checkpoint_bytes > 0 ? o->checkpoint_bytes : job->state_bytes};
     double nodes = (double)job->parts[GOODPUT_NODE], gpus = (double)job->parts[GOODPUT_GPU];
     double of_all = fmin(o->checkpoint_bandwidth_Bps, nodes * o->checkpoint_node_bandwidth_Bps);
     double writers = o->sharded_checkpoint ? gpus : 1;
-    double write_s = costs.bytes / (o->sharded_checkpoint ? of_all : fmin(of_all, o->checkpoint_node_bandwidth_Bps));
-    costs.stall_s = o->async_checkpoint ? costs.bytes / (writers * o->checkpoint_copy_bandwidth_Bps) : write_s;
+    double write_s =
+        costs.bytes /
+        (o->sharded_checkpoint ? of_all : fmin(of_all, o->checkpoint_node_bandwidth_Bps));
+    costs.stall_s =
+        o->async_checkpoint ? costs.bytes / (writers * o->checkpoint_copy_bandwidth_Bps) : write_s;
     costs.write_s = o->async_checkpoint ? write_s : 0;
     costs.load_s = costs.bytes / of_all;
     costs.restart_s = o->restart_s > 0 ? o->restart_s : goodput_restart_s(job->parts[GOODPUT_GPU]);
     double rate = 0, detection = 0;
     for (int part = 0; part < GOODPUT_PARTS; part++) {
         rate += rate_of(job, part);
-        detection +=
-            rate_of(job, part) * (o->hang_share * o->nccl_timeout_s + (1 - o->hang_share) * o->detection_s[part]);
+        detection += rate_of(job, part) * (o->hang_share * o->nccl_timeout_s +
+                                              (1 - o->hang_share) * o->detection_s[part]);
     }
     costs.mtbf_s = rate > 0 ? 1 / rate : (double)INFINITY;
     costs.recovery_s = (rate > 0 ? detection / rate : 0) + costs.restart_s + costs.load_s;

@@ -19,11 +19,14 @@
 
 /* Intervals about the middle, apart by equal factors. */
 enum { POINTS = 9, ROUNDS = 3 };
-static const double SPREAD[ROUNDS] = {4, 2, 2}; /* of a round: from middle / SPREAD to middle x SPREAD */
+static const double SPREAD[ROUNDS] = {
+    4, 2, 2}; /* of a round: from middle / SPREAD to middle x SPREAD */
 static const double S_PER_DAY = 86400;
-static const double SEEN = 3e-4; /* assumed: share of the time that checkpoints and lost work take, to be searched */
+static const double SEEN =
+    3e-4; /* assumed: share of the time that checkpoints and lost work take, to be searched */
 
-static double mean_share(const struct goodput_job *job, double interval_s, int n, double days, uint64_t seed)
+static double mean_share(
+    const struct goodput_job *job, double interval_s, int n, double days, uint64_t seed)
 {
     struct goodput_run *runs = xcalloc((size_t)n, sizeof *runs);
     double sum = 0;
@@ -34,8 +37,8 @@ static double mean_share(const struct goodput_job *job, double interval_s, int n
     return sum / n;
 }
 
-/* Where the parabola through the points (-1 ... 1, shares), by least squares, is highest: a place in [-1, 1]. Points
- * lie evenly, so x and x^2 - mean are orthogonal. */
+/* Where the parabola through the points (-1 ... 1, shares), by least squares, is highest: a place
+ * in [-1, 1]. Points lie evenly, so x and x^2 - mean are orthogonal. */
 static double top(const double shares[POINTS])
 {
     double xx = 0, xy = 0, qq = 0, qy = 0, mean = 0;
@@ -73,7 +76,8 @@ double goodput_search_s(const struct goodput_job *job, int n, double days, uint6
     for (int round = 0; round < ROUNDS; round++) {
         double shares[POINTS];
         for (int i = 0; i < POINTS; i++)
-            shares[i] = mean_share(job, middle * pow(SPREAD[round], 2.0 * i / (POINTS - 1) - 1), n, long_days, seed);
+            shares[i] = mean_share(
+                job, middle * pow(SPREAD[round], 2.0 * i / (POINTS - 1) - 1), n, long_days, seed);
         middle *= pow(SPREAD[round], top(shares));
     }
     return fmax(middle, job->step_s);

@@ -49,19 +49,21 @@ struct history {
     struct goodput_costs costs;
     ps_t end, interval; /* all times are ns */
     struct rng_stream *streams[GOODPUT_PARTS], *slow_streams, maintenance_stream;
-    uint32_t on_failure[GOODPUT_PARTS], on_phase, on_written, on_node, on_maintenance, on_end, on_slow, on_found;
+    uint32_t on_failure[GOODPUT_PARTS], on_phase, on_written, on_node, on_maintenance, on_end,
+        on_slow, on_found;
     enum phase phase;
-    ps_t since;                 /* when the phase began */
-    int cause;                  /* of it */
-    uint64_t epoch;             /* of the phase: an event of an earlier one means nothing */
-    uint64_t writing;           /* of the checkpoint that is written; the same */
-    bool is_writing, planned;   /* planned: the job starts again after the checkpoint */
-    int planned_for;            /* its cause */
-    ps_t trains_until;          /* in training: the next checkpoint */
-    int64_t slow;               /* nodes of the job that are */
-    ps_t done, captured, saved; /* training: so far, in the checkpoint that is written, in the last that was */
-    int64_t spares, missing;    /* nodes; missing: it waits for them */
-    int64_t away;               /* nodes without which it goes on */
+    ps_t since;               /* when the phase began */
+    int cause;                /* of it */
+    uint64_t epoch;           /* of the phase: an event of an earlier one means nothing */
+    uint64_t writing;         /* of the checkpoint that is written; the same */
+    bool is_writing, planned; /* planned: the job starts again after the checkpoint */
+    int planned_for;          /* its cause */
+    ps_t trains_until;        /* in training: the next checkpoint */
+    int64_t slow;             /* nodes of the job that are */
+    ps_t done, captured,
+        saved; /* training: so far, in the checkpoint that is written, in the last that was */
+    int64_t spares, missing; /* nodes; missing: it waits for them */
+    int64_t away;            /* nodes without which it goes on */
     int away_cause;
     double size; /* of the job in training, of the whole */
 };
@@ -72,7 +74,8 @@ static ps_t ns_from_s(double seconds)
 }
 
 /* An event after the end of the history is none. */
-static void after(struct history *history, double seconds, uint32_t kind, uint32_t target, uint64_t arg)
+static void after(
+    struct history *history, double seconds, uint32_t kind, uint32_t target, uint64_t arg)
 {
     ps_t time = history->engine.now + ns_from_s(seconds);
     if (time < history->end)
@@ -82,7 +85,8 @@ static void after(struct history *history, double seconds, uint32_t kind, uint32
 /* What could train now: all nodes but those that are away, in whole replicas. */
 static double possible_size(const struct history *history)
 {
-    int64_t nodes = history->job->parts[GOODPUT_NODE], replica = history->job->options.elastic_nodes;
+    int64_t nodes = history->job->parts[GOODPUT_NODE],
+            replica = history->job->options.elastic_nodes;
     int64_t whole = history->away == 0 ? nodes : (nodes - history->away) / replica * replica;
     return (double)whole / (double)nodes;
 }
@@ -129,7 +133,9 @@ static void checkpoint(struct history *history)
         history->planned_for = history->away_cause;
     }
     enter(history, PHASE_CHECKPOINT, history->planned ? history->planned_for : GOODPUT_NO_CAUSE,
-        history->is_writing ? -1 : history->costs.stall_s + (history->planned ? history->costs.write_s : 0));
+        history->is_writing
+            ? -1
+            : history->costs.stall_s + (history->planned ? history->costs.write_s : 0));
 }
 
 static void end_checkpoint(struct history *history)
@@ -214,7 +220,8 @@ static void lose_work(struct history *history, int cause)
 
 static void next_failure(struct history *history, int part, uint32_t id)
 {
-    double seconds = rng_exponential(&history->streams[part][id], history->job->options.mtbf_s[part]);
+    double seconds =
+        rng_exponential(&history->streams[part][id], history->job->options.mtbf_s[part]);
     after(history, seconds, history->on_failure[part], id, (uint64_t)part);
 }
 
@@ -255,7 +262,8 @@ static void part_fails(void *self, const struct event *event)
     bool hangs = rng_uniform(&history->streams[part][event->target]) < options->hang_share;
     history->out->interruptions[part]++;
     history->out->hangs += hangs;
-    enter(history, PHASE_DETECTION, part, hangs ? options->nccl_timeout_s : options->detection_s[part]);
+    enter(history, PHASE_DETECTION, part,
+        hangs ? options->nccl_timeout_s : options->detection_s[part]);
     lose_work(history, part);
     if (part != GOODPUT_SOFTWARE)
         goodput_simulate_replace(history, part);
@@ -266,7 +274,8 @@ static void next_maintenance(struct history *history)
 {
     double mean_s = history->job->options.maintenance_interval_s;
     if (mean_s > 0)
-        after(history, rng_exponential(&history->maintenance_stream, mean_s), history->on_maintenance, 0, 0);
+        after(history, rng_exponential(&history->maintenance_stream, mean_s),
+            history->on_maintenance, 0, 0);
 }
 
 /* While the job stands still or writes, maintenance is part of that. */
@@ -285,7 +294,8 @@ static void maintenance_begins(void *self, const struct event *event)
 
 static void next_slow(struct history *history, uint32_t node)
 {
-    double seconds = rng_exponential(&history->slow_streams[node], history->job->options.slow_node_mtbf_s);
+    double seconds =
+        rng_exponential(&history->slow_streams[node], history->job->options.slow_node_mtbf_s);
     after(history, seconds, history->on_slow, node, 0);
 }
 
@@ -363,11 +373,12 @@ static void begin_parts(struct history *history, uint64_t seed)
     next_maintenance(history);
 }
 
-void goodput_simulate(
-    struct goodput_run *out, const struct goodput_job *job, double interval_s, double days, uint64_t seed)
+void goodput_simulate(struct goodput_run *out, const struct goodput_job *job, double interval_s,
+    double days, uint64_t seed)
 {
     BUG_IF(!(days > 0 && days <= GOODPUT_MAX_DAYS), "%g days", days);
-    BUG_IF(!(job->step_s > 0 && interval_s > 0), "steps of %g s, checkpoints after %g s", job->step_s, interval_s);
+    BUG_IF(!(job->step_s > 0 && interval_s > 0), "steps of %g s, checkpoints after %g s",
+        job->step_s, interval_s);
     double steps = fmax(1, floor(fmin(interval_s, days * S_PER_DAY) / job->step_s + 0.5));
     *out = (struct goodput_run){.elapsed_s = days * S_PER_DAY};
     struct history history = {.job = job,
@@ -397,8 +408,8 @@ void goodput_simulate(
     engine_release(&history.engine);
 }
 
-void goodput_simulate_all(
-    struct goodput_run *out, int n, const struct goodput_job *job, double interval_s, double days, uint64_t seed)
+void goodput_simulate_all(struct goodput_run *out, int n, const struct goodput_job *job,
+    double interval_s, double days, uint64_t seed)
 {
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)

@@ -41,8 +41,8 @@ static uint64_t draw_digest_text(uint64_t digest, const char *text)
 /* One standard normal. The stream depends on names alone, never on the order of the visits. */
 static double normal(uint64_t seed, const char *key, const char *id)
 {
-    struct rng_stream stream =
-        rng_stream(seed, ENTITY_PARAMETER, draw_digest_text(draw_digest_text(DIGEST_INIT, key), id));
+    struct rng_stream stream = rng_stream(
+        seed, ENTITY_PARAMETER, draw_digest_text(draw_digest_text(DIGEST_INIT, key), id));
     return rng_gaussian(&stream, 1);
 }
 
@@ -65,8 +65,8 @@ static int draw_find(const struct hw_fit *fit, const char *key, const char *id)
     return -1;
 }
 
-/* A row of the Cholesky factor times independent draws, one a parameter: whichever of them a machine has, each is drawn
- * as if all were there. */
+/* A row of the Cholesky factor times independent draws, one a parameter: whichever of them a
+ * machine has, each is drawn as if all were there. */
 static double standard(const struct drawing *drawing, const char *key, const char *id)
 {
     for (int f = 0; f < drawing->fits->n; f++) {
@@ -91,7 +91,9 @@ static double default_spread(struct quantity q, const struct config_field *field
 {
     if (!is_speed(field->dimension))
         return 0;
-    return q.kind == QUANTITY_ASSUMED ? DRAW_ASSUMED : q.kind == QUANTITY_MEASURED ? DRAW_MEASURED : 0;
+    return q.kind == QUANTITY_ASSUMED    ? DRAW_ASSUMED
+           : q.kind == QUANTITY_MEASURED ? DRAW_MEASURED
+                                         : 0;
 }
 
 static bool draw_is_share(const struct config_field *field)
@@ -129,10 +131,12 @@ static void draw_move(struct quantity *q, const struct config_field *field, doub
 }
 
 /* Every number of a table, with the names of the sections above it: "gemm.bf16". */
-typedef void (*visitor)(void *self, struct quantity *q, const struct config_field *field, const char *section);
+typedef void (*visitor)(
+    void *self, struct quantity *q, const struct config_field *field, const char *section);
 
 /* The section's path is built on the stack. Of the visitors only list_one() reads it. */
-static void draw_walk(void *into, const struct config_table *table, const char *section, visitor visit, void *self)
+static void draw_walk(
+    void *into, const struct config_table *table, const char *section, visitor visit, void *self)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -154,16 +158,18 @@ static void walk_all(struct hw *hw, visitor visit, void *self)
     draw_walk(&hw->cluster, &hw_cluster_table, "cluster", visit, self);
 }
 
-static void draw_one(void *self, struct quantity *q, const struct config_field *field, const char *section)
+static void draw_one(
+    void *self, struct quantity *q, const struct config_field *field, const char *section)
 {
     const struct drawing *drawing = self;
     (void)section;
     if (has_scale(*q, field))
-        draw_move(q, field, spread_of(*q, field) * standard(drawing, field->key, quantity_parameter(*q)));
+        draw_move(
+            q, field, spread_of(*q, field) * standard(drawing, field->key, quantity_parameter(*q)));
 }
 
-void hw_draw_quantity(
-    struct quantity *q, const struct config_field *field, const struct hw_fits *fits, uint64_t seed, uint64_t draw)
+void hw_draw_quantity(struct quantity *q, const struct config_field *field,
+    const struct hw_fits *fits, uint64_t seed, uint64_t draw)
 {
     struct drawing drawing = {fits, draw_mix(seed, draw)};
     draw_one(&drawing, q, field, "");
@@ -190,7 +196,8 @@ static bool draw_is(const struct hw_parameter *parameter, const char *key, const
 
 /* A parameter may stand in several places; only the first is listed, and hw_shift() moves all of
  * them. */
-static void list_one(void *self, struct quantity *q, const struct config_field *field, const char *section)
+static void list_one(
+    void *self, struct quantity *q, const struct config_field *field, const char *section)
 {
     struct listing *listing = self;
     double spread = spread_of(*q, field);
@@ -200,8 +207,9 @@ static void list_one(void *self, struct quantity *q, const struct config_field *
             return;
     if (id)
         vec_push(&listing->found,
-            (struct hw_parameter){arena_printf(listing->arena, "%s.%s", section, field->key), field->key, id, *q,
-                field->dimension, spread, spread * (draw_is_share(field) ? 1 - q->value : 1)});
+            (struct hw_parameter){arena_printf(listing->arena, "%s.%s", section, field->key),
+                field->key, id, *q, field->dimension, spread,
+                spread * (draw_is_share(field) ? 1 - q->value : 1)});
 }
 
 int hw_parameters(const struct hw_parameter **out, const struct hw *hw, struct arena *arena)
@@ -223,7 +231,8 @@ struct shift {
     double by;
 };
 
-static void shift_one(void *self, struct quantity *q, const struct config_field *field, const char *section)
+static void shift_one(
+    void *self, struct quantity *q, const struct config_field *field, const char *section)
 {
     const struct shift *shift = self;
     double spread = spread_of(*q, field);
@@ -240,7 +249,8 @@ void hw_shift(struct hw *hw, const struct hw_parameter *parameter, double by)
 
 /* Entry (a, b) of L times its transpose, from the Cholesky factor L that is kept in place of the
  * correlations. */
-double hw_correlation(const struct hw_fits *fits, const struct hw_parameter *a, const struct hw_parameter *b)
+double hw_correlation(
+    const struct hw_fits *fits, const struct hw_parameter *a, const struct hw_parameter *b)
 {
     if (draw_is(a, b->key, b->id))
         return 1;

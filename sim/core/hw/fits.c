@@ -23,10 +23,11 @@ struct fit_entry {
     struct config_node parameters, correlations;
 };
 static const struct config_field entry_fields[] = {
-    {CONFIG_FIELD("parameters", FIELD_NODE, struct fit_entry, parameters, "A list of key and id of each."),
-        .required = true},
     {CONFIG_FIELD(
-         "correlations", FIELD_NODE, struct fit_entry, correlations, "Lists of the correlations below the diagonal."),
+         "parameters", FIELD_NODE, struct fit_entry, parameters, "A list of key and id of each."),
+        .required = true},
+    {CONFIG_FIELD("correlations", FIELD_NODE, struct fit_entry, correlations,
+         "Lists of the correlations below the diagonal."),
         .required = true},
 };
 static const struct config_table entry_table = CONFIG_TABLE("a fit", entry_fields);
@@ -35,7 +36,8 @@ struct name_entry {
     const char *key, *fit;
 };
 static const struct config_field name_fields[] = {
-    {CONFIG_FIELD("key", FIELD_STRING, struct name_entry, key, "Of the number in its file."), .required = true},
+    {CONFIG_FIELD("key", FIELD_STRING, struct name_entry, key, "Of the number in its file."),
+        .required = true},
     {CONFIG_FIELD("fit", FIELD_STRING, struct name_entry, fit, "Its id there."), .required = true},
 };
 static const struct config_table name_table = CONFIG_TABLE("a fitted parameter", name_fields);
@@ -45,11 +47,13 @@ static void fits_read_row(struct hw_fit *fit, int i, struct config_node row, str
 {
     char why[160];
     if (config_kind(row) != CONFIG_SEQUENCE || config_count(row) != i)
-        diag_input(diag, config_pos(row), "%d numbers here; %d are wanted: with each parameter before '%s'",
-            config_count(row), i, fit->keys[i]);
+        diag_input(diag, config_pos(row),
+            "%d numbers here; %d are wanted: with each parameter before '%s'", config_count(row), i,
+            fit->keys[i]);
     for (int j = 0; j < i && j < config_count(row); j++) {
         struct config_node cell = config_item(row, j);
-        if (!quantity_parse(&fit->factor[i * fit->n + j], config_text(cell), DIM_NONE, why, sizeof why))
+        if (!quantity_parse(
+                &fit->factor[i * fit->n + j], config_text(cell), DIM_NONE, why, sizeof why))
             diag_input(diag, config_pos(cell), "%s", why);
     }
 }
@@ -61,7 +65,8 @@ static void factorise(struct hw_fit *fit, struct source_pos at, struct diag *dia
         diag_input(diag, at, "these correlations cannot be: their matrix is not positive definite");
 }
 
-static void read_fit(struct hw_fit *fit, struct config_node node, struct arena *arena, struct diag *diag)
+static void read_fit(
+    struct hw_fit *fit, struct config_node node, struct arena *arena, struct diag *diag)
 {
     struct fit_entry entry = {0};
     if (config_read(node, &entry_table, &entry, arena, NULL, diag) != STATUS_OK)
@@ -72,7 +77,8 @@ static void read_fit(struct hw_fit *fit, struct config_node node, struct arena *
     fit->ids = ARENA_ARRAY(arena, const char *, fit->n);
     fit->factor = ARENA_ARRAY(arena, double, fit->n * fit->n);
     if (fit->n == 0 || config_count(entry.correlations) != fit->n - 1)
-        diag_input(diag, config_pos(entry.correlations), "%d lists for %d parameters; one less than those is wanted",
+        diag_input(diag, config_pos(entry.correlations),
+            "%d lists for %d parameters; one less than those is wanted",
             config_count(entry.correlations), fit->n);
     for (int i = 0; i < fit->n; i++) {
         struct name_entry name = {"", ""};
@@ -87,7 +93,8 @@ static void read_fit(struct hw_fit *fit, struct config_node node, struct arena *
         factorise(fit, config_pos(entry.correlations), diag);
 }
 
-enum status hw_fits_load(struct hw_fits *out, const char *path, struct arena *arena, struct diag *diag)
+enum status hw_fits_load(
+    struct hw_fits *out, const char *path, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
     struct fits_file file = {0};

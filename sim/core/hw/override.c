@@ -17,14 +17,19 @@
 #include <string.h>
 
 static const struct config_field cluster_fields[] = {
-    {CONFIG_FIELD("node", FIELD_OVERRIDES, struct hw, node, "Numbers of the node's file."), .section = &hw_node_table},
+    {CONFIG_FIELD("node", FIELD_OVERRIDES, struct hw, node, "Numbers of the node's file."),
+        .section = &hw_node_table},
     {CONFIG_FIELD("", FIELD_OVERRIDES, struct hw, cluster, "Numbers of the cluster's file."),
         .section = &hw_cluster_table},
 };
 static const struct config_table cluster_table = CONFIG_TABLE("'cluster'", cluster_fields);
 static const struct config_field fields[] = {
-    {.key = "cluster", .type = FIELD_SECTION, .help = "The cluster and its node.", .section = &cluster_table},
-    {CONFIG_FIELD("gpu", FIELD_OVERRIDES, struct hw, gpu, "Numbers of the GPU's file."), .section = &hw_gpu_table},
+    {.key = "cluster",
+        .type = FIELD_SECTION,
+        .help = "The cluster and its node.",
+        .section = &cluster_table},
+    {CONFIG_FIELD("gpu", FIELD_OVERRIDES, struct hw, gpu, "Numbers of the GPU's file."),
+        .section = &hw_gpu_table},
 };
 const struct config_table hw_override_table = CONFIG_TABLE("the hardware", fields);
 
@@ -49,12 +54,15 @@ bool hw_is_given(const struct hw *given)
     return config_is_given(&fields[0], given) || config_is_given(&fields[1], &given->gpu);
 }
 
-/* Where only the GPUs of a node of several hosts are given, they are in fewer hosts, or more, as large as before. */
+/* Where only the GPUs of a node of several hosts are given, they are in fewer hosts, or more, as
+ * large as before. */
 static void keep_hosts(struct hw_node *node, const struct hw_node *given, double of_host)
 {
-    if (quantity_is_set(node->hosts) && !quantity_is_set(given->hosts) && fmod(node->gpus.value, of_host) == 0)
+    if (quantity_is_set(node->hosts) && !quantity_is_set(given->hosts) &&
+        fmod(node->gpus.value, of_host) == 0)
         node->hosts.value = node->gpus.value / of_host;
-    else if (quantity_is_set(node->hosts) && !quantity_is_set(given->hosts) && node->gpus.value < of_host)
+    else if (quantity_is_set(node->hosts) && !quantity_is_set(given->hosts) &&
+             node->gpus.value < of_host)
         node->hosts.value = 1;
 }
 
@@ -73,19 +81,22 @@ void hw_override_gpu(struct hw_gpu *gpu, const struct hw *given)
     config_take_given(gpu, &given->gpu, &hw_gpu_table);
 }
 
-static struct hw_source with(struct hw_source source, const struct config_origins *given, const char *prefix)
+static struct hw_source with(
+    struct hw_source source, const struct config_origins *given, const char *prefix)
 {
     source.given = given;
     source.prefix = prefix;
     return source;
 }
 
-enum status hw_check_given(
-    const struct hw *hw, const struct hw_sources *sources, const struct config_origins *origins, struct diag *diag)
+enum status hw_check_given(const struct hw *hw, const struct hw_sources *sources,
+    const struct config_origins *origins, struct diag *diag)
 {
     struct hw_source cluster = with(sources->cluster, origins, "cluster.");
-    struct hw_source node = with(sources->node, origins, "cluster.node."), gpu = with(sources->gpu, origins, "gpu.");
-    enum status of_gpu = hw_check_gpu(&hw->gpu, &gpu, diag), of_node = hw_check_node(&hw->node, &node, diag);
+    struct hw_source node = with(sources->node, origins, "cluster.node."),
+                     gpu = with(sources->gpu, origins, "gpu.");
+    enum status of_gpu = hw_check_gpu(&hw->gpu, &gpu, diag),
+                of_node = hw_check_node(&hw->node, &node, diag);
     enum status of_cluster = hw_check_cluster(hw, &cluster, diag);
     return of_gpu ? of_gpu : of_node ? of_node : of_cluster;
 }
@@ -94,8 +105,8 @@ const char *hw_override_path(const char *path, struct arena *arena)
 {
     static const struct {
         const char *from, *to;
-    } others[] = {
-        {"cluster.node.gpu.", "gpu."}, {"cluster.gpu.", "gpu."}, {"node.gpu.", "gpu."}, {"node.", "cluster.node."}};
+    } others[] = {{"cluster.node.gpu.", "gpu."}, {"cluster.gpu.", "gpu."}, {"node.gpu.", "gpu."},
+        {"node.", "cluster.node."}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         size_t n = strlen(others[i].from);
         if (strncmp(path, others[i].from, n) == 0)

@@ -17,33 +17,38 @@ enum number { IDLE, WAITING, BUSY, HOST, NIC, SWITCH_PORT, PUE };
 const struct hw_power_default hw_power_defaults[] = {
     [IDLE] = {"gpu.power.idle", "tdp",
         {0.12, 0.04, QUANTITY_ASSUMED,
-            MEMORY "nvidia-smi shows 40 of 300 W on V100, 55 of 400 on A100, 70 of 700 on H100", NULL}},
+            MEMORY "nvidia-smi shows 40 of 300 W on V100, 55 of 400 on A100, 70 of 700 on H100",
+            NULL}},
     [WAITING] = {"gpu.power.waiting", "tdp",
         {0.4, 0.2, QUANTITY_ASSUMED,
-            MEMORY "0.2, 0.5 and 0.75 while three models synchronise on A100 (POLCA, arXiv 2308.12908), 0.15 while one "
+            MEMORY "0.2, 0.5 and 0.75 while three models synchronise on A100 (POLCA, arXiv "
+                   "2308.12908), 0.15 while one "
                    "on H100 writes checkpoints (arXiv 2503.05804)",
             NULL}},
     [BUSY] = {"gpu.power.busy", "tdp",
         {0.9, 0.07, QUANTITY_ASSUMED,
-            MEMORY
-            "more than 0.85 in the mean of steps of a 7B model on H100 (arXiv 2503.05804); GEMMs run at the limit "
-            "(thonking.ai)",
+            MEMORY "more than 0.85 in the mean of steps of a 7B model on H100 (arXiv 2503.05804); "
+                   "GEMMs run at the limit "
+                   "(thonking.ai)",
             NULL}},
     [HOST] = {"cluster.node.host_power", "tdp of all its GPUs",
         {0.5, 0.15, QUANTITY_ASSUMED,
-            MEMORY "a node of 8 H100 in training draws at most 8.4 kW (arXiv 2412.08602), 5.6 of them its GPUs' limit; "
+            MEMORY "a node of 8 H100 in training draws at most 8.4 kW (arXiv 2412.08602), 5.6 of "
+                   "them its GPUs' limit; "
                    "GB200 NVL72: 120 to 132 kW a rack, 86 of them GPUs",
             NULL}},
     [NIC] = {"cluster.node.nic_power", "W",
-        {25, 8, QUANTITY_ASSUMED, MEMORY "a ConnectX-7 card of 400 Gb/s, with its part of the transceiver", NULL}},
+        {25, 8, QUANTITY_ASSUMED,
+            MEMORY "a ConnectX-7 card of 400 Gb/s, with its part of the transceiver", NULL}},
     [SWITCH_PORT] = {"cluster.switch_port_power", "W",
         {20, 8, QUANTITY_ASSUMED,
-            MEMORY
-            "a QM9700 with 64 ports of 400 Gb/s takes 747 W with copper cables, 1,720 W at most with optical ones",
+            MEMORY "a QM9700 with 64 ports of 400 Gb/s takes 747 W with copper cables, 1,720 W at "
+                   "most with optical ones",
             NULL}},
     [PUE] = {"cluster.pue", "",
         {1.2, 0.15, QUANTITY_ASSUMED,
-            MEMORY "1.2 at Jean Zay (BLOOM, arXiv 2211.02001); large clouds state 1.1, planners take 1.3 to 1.5",
+            MEMORY "1.2 at Jean Zay (BLOOM, arXiv 2211.02001); large clouds state 1.1, planners "
+                   "take 1.3 to 1.5",
             NULL}},
     {0},
 };
@@ -54,8 +59,8 @@ static double power_number(struct quantity given, enum number which, double scal
     return quantity_is_set(given) ? given.value : hw_power_defaults[which].number.value * scale;
 }
 
-/* Ports of switches for each NIC. A cable of a fat tree has both its ends at switches of which it is one's way up; a
- * dragonfly's cable is counted at either end. */
+/* Ports of switches for each NIC. A cable of a fat tree has both its ends at switches of which it
+ * is one's way up; a dragonfly's cable is counted at either end. */
 static double ports(const struct hw *hw)
 {
     const struct hw_network *network = &hw->cluster.network;

@@ -1,19 +1,21 @@
 /* What a cluster draws from the meter, in W, by what its GPUs do.
  *
  *   busy       the compute stream runs kernels
- *   waiting    it does not: exposed communication, a pipeline's bubble, the host, a checkpoint, a restart
+ *   waiting    it does not: exposed communication, a pipeline's bubble, the host, a checkpoint, a
+ *              restart
  *   idle       no process is on the GPU: a hot spare
  *
- * Each is a share of the board's limit (tdp), or of idle W, from the GPU's file (section power). To it come a GPU's
- * part of its node's host (CPUs, host memory, NVSwitches, fans, disks, losses of power supplies), of the NICs, and of
- * the ports of switches: the one that a NIC is plugged into and, where the cluster's file says how its network is
- * wired, both ends of the cables above, shared evenly. None where the cluster is one node. The sum is multiplied by
- * PUE, what the building draws for what its computers draw.
+ * Each is a share of the board's limit (tdp), or of idle W, from the GPU's file (section power). To
+ * it come a GPU's part of its node's host (CPUs, host memory, NVSwitches, fans, disks, losses of
+ * power supplies), of the NICs, and of the ports of switches: the one that a NIC is plugged into
+ * and, where the cluster's file says how its network is wired, both ends of the cables above,
+ * shared evenly. None where the cluster is one node. The sum is multiplied by PUE, what the
+ * building draws for what its computers draw.
  *
  * What a file does not say is hw_power_defaults'. No time depends on any of these numbers.
  *
- * Ignored: clocks that fall at the limit (gemm_sustained has what they cost), kernels that draw less than others, host
- * and network that draw less while GPUs wait. */
+ * Ignored: clocks that fall at the limit (gemm_sustained has what they cost), kernels that draw
+ * less than others, host and network that draw less while GPUs wait. */
 #ifndef FLOPCAST_HW_POWER_H
 #define FLOPCAST_HW_POWER_H
 

@@ -18,17 +18,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum status report_unreadable(
-    const char *path, enum files_kind kind, struct source_pos at, struct arena *arena, struct diag *diag)
+static enum status report_unreadable(const char *path, enum files_kind kind, struct source_pos at,
+    struct arena *arena, struct diag *diag)
 {
     int reason = errno;
-    return diag_input(diag, at, "cannot open '%s': %s; paths are relative to the file that they stand in%s", path,
+    return diag_input(diag, at,
+        "cannot open '%s': %s; paths are relative to the file that they stand in%s", path,
         strerror(reason), files_hint(arena, kind, path));
 }
 
 /* A named file that is not there is reported here, where its place is known. */
-static enum status hw_table_can_open(const struct hw_source *source, const struct config_table *table, const void *from,
-    struct arena *arena, struct diag *diag)
+static enum status hw_table_can_open(const struct hw_source *source,
+    const struct config_table *table, const void *from, struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < table->n_fields; i++) {
@@ -37,13 +38,14 @@ static enum status hw_table_can_open(const struct hw_source *source, const struc
             continue;
         const char *path = *(const char *const *)(const void *)((const char *)from + field->offset);
         if (path && access(path, R_OK) != 0)
-            status = report_unreadable(path, field->files, hw_place(source, field->key), arena, diag);
+            status =
+                report_unreadable(path, field->files, hw_place(source, field->key), arena, diag);
     }
     return status;
 }
 
-enum status hw_extended(
-    const char **out, enum files_kind kind, struct config_node root, struct arena *arena, struct diag *diag)
+enum status hw_extended(const char **out, enum files_kind kind, struct config_node root,
+    struct arena *arena, struct diag *diag)
 {
     struct extending {
         const char *extends;
@@ -53,7 +55,8 @@ enum status hw_extended(
     struct config_node named = config_find(root, "extends");
     enum status status = STATUS_OK;
     if (named.doc)
-        status = config_assign("extends", config_pos(named), named, &table, &read, arena, NULL, diag);
+        status =
+            config_assign("extends", config_pos(named), named, &table, &read, arena, NULL, diag);
     *out = read.extends;
     return status;
 }
@@ -68,7 +71,8 @@ struct link {
 static bool same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
-    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
 }
 
 /* What it extends first, then the document over it. */
@@ -96,24 +100,29 @@ static enum status read_over(const struct chain *chain, const char *path, const 
     struct source_pos at = config_pos(config_find(root, "extends"));
     if (extends && access(extends, R_OK) != 0)
         status = report_unreadable(extends, kind, at, chain->arena, chain->diag);
-    for (const struct link *file = &link; file && extends && status == STATUS_OK; file = file->below)
+    for (const struct link *file = &link; file && extends && status == STATUS_OK;
+         file = file->below)
         if (same_file(file->path, extends))
-            status = diag_input(chain->diag, at, "'extends' leads back to '%s'; name a file that does not extend '%s'",
-                file->path, path);
+            status = diag_input(chain->diag, at,
+                "'extends' leads back to '%s'; name a file that does not extend '%s'", file->path,
+                path);
     if (extends && status == STATUS_OK)
         status = read_over(chain, extends, &link);
     if (status == STATUS_OK && (extends || below))
-        status = config_read_part(root, chain->table, chain->into, chain->arena, &chain->source->keys, chain->diag);
+        status = config_read_part(
+            root, chain->table, chain->into, chain->arena, &chain->source->keys, chain->diag);
     else if (status == STATUS_OK)
-        status = config_read(root, chain->table, chain->into, chain->arena, &chain->source->keys, chain->diag);
+        status = config_read(
+            root, chain->table, chain->into, chain->arena, &chain->source->keys, chain->diag);
     if (status == STATUS_OK && extends && !below)
-        status = config_check_required(chain->table, &chain->source->keys, config_pos(root), chain->diag);
+        status = config_check_required(
+            chain->table, &chain->source->keys, config_pos(root), chain->diag);
     config_free(doc);
     return status;
 }
 
-enum status hw_read(
-    void *into, const struct config_table *table, struct hw_source *source, struct arena *arena, struct diag *diag)
+enum status hw_read(void *into, const struct config_table *table, struct hw_source *source,
+    struct arena *arena, struct diag *diag)
 {
     const struct chain chain = {into, table, source, arena, diag};
     enum status status = read_over(&chain, source->path, NULL);
@@ -147,17 +156,20 @@ static const struct config_origin *hw_table_find_origin(
 
 struct source_pos hw_place(const struct hw_source *source, const char *key)
 {
-    const struct config_origin *found = source->given ? hw_table_find_origin(source->given, source->prefix, key) : NULL;
+    const struct config_origin *found =
+        source->given ? hw_table_find_origin(source->given, source->prefix, key) : NULL;
     if (!found)
         found = hw_table_find_origin(&source->keys, "", key);
     return found ? found->at : (struct source_pos){.file = source->path};
 }
 
-enum status hw_whole(const struct hw_source *source, const char *key, struct quantity q, struct diag *diag)
+enum status hw_whole(
+    const struct hw_source *source, const char *key, struct quantity q, struct diag *diag)
 {
     if (q.value == floor(q.value))
         return STATUS_OK;
-    return diag_input(diag, hw_place(source, key), "%s is %g; it counts things, so a whole number", key, q.value);
+    return diag_input(
+        diag, hw_place(source, key), "%s is %g; it counts things, so a whole number", key, q.value);
 }
 
 const char *hw_kind_name(enum quantity_kind kind)
@@ -187,8 +199,8 @@ static void print_place(FILE *out, const struct hw_source *places, const char *k
     fputc('\n', out);
 }
 
-static void print_quantity(
-    FILE *out, const char *key, const struct config_field *field, struct quantity q, const struct hw_source *places)
+static void print_quantity(FILE *out, const char *key, const struct config_field *field,
+    struct quantity q, const struct hw_source *places)
 {
     char value[64], error[64], range[136];
     quantity_format(value, sizeof value, q.value, field->dimension);
@@ -203,11 +215,12 @@ static void print_quantity(
 /* A cluster without a network section prints nothing of it. */
 static bool skip_section(const struct config_table *table, const char *at)
 {
-    return table == &hw_network_table && ((const struct hw_network *)(const void *)at)->kind == HW_POOLED;
+    return table == &hw_network_table &&
+           ((const struct hw_network *)(const void *)at)->kind == HW_POOLED;
 }
 
-static void print_fields(
-    FILE *out, const char *prefix, const struct config_table *table, const void *from, const struct hw_source *places)
+static void print_fields(FILE *out, const char *prefix, const struct config_table *table,
+    const void *from, const struct hw_source *places)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -231,8 +244,8 @@ static void print_fields(
     }
 }
 
-void hw_print_table(
-    FILE *out, const char *heading, const struct config_table *table, const void *from, const struct hw_source *places)
+void hw_print_table(FILE *out, const char *heading, const struct config_table *table,
+    const void *from, const struct hw_source *places)
 {
     fprintf(out, "%s\n", heading);
     print_fields(out, "", table, from, places);

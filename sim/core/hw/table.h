@@ -1,4 +1,5 @@
-/* Private to hw: how the tables of the three files are written, and how a loaded file is read through its table. */
+/* Private to hw: how the tables of the three files are written, and how a loaded file is read
+ * through its table. */
 #ifndef FLOPCAST_HW_TABLE_H
 #define FLOPCAST_HW_TABLE_H
 
@@ -6,12 +7,15 @@
 #include "hw/hw.h"
 #include "hw/override.h"
 
-/* A sourced number that the file may leave out, and one that it may not. bounds: one of those below. */
-#define HW_OPTIONAL(owner, member, sentence, ...)                                                                      \
-    {                                                                                                                  \
-        .key = #member, .type = FIELD_SOURCED, .offset = offsetof(owner, member), .help = sentence, __VA_ARGS__        \
+/* A sourced number that the file may leave out, and one that it may not. bounds: one of those
+ * below. */
+#define HW_OPTIONAL(owner, member, sentence, ...)                                                  \
+    {                                                                                              \
+        .key = #member, .type = FIELD_SOURCED, .offset = offsetof(owner, member),                  \
+        .help = sentence, __VA_ARGS__                                                              \
     }
-#define HW_REQUIRED(owner, member, sentence, ...) HW_OPTIONAL(owner, member, sentence, __VA_ARGS__, .required = true)
+#define HW_REQUIRED(owner, member, sentence, ...)                                                  \
+    HW_OPTIONAL(owner, member, sentence, __VA_ARGS__, .required = true)
 
 /* Bounds, in base SI, that no hardware leaves: they catch a wrong unit, not a wrong value. */
 #define HW_COUNT(low, high) .dimension = DIM_NONE, .min = low, .max = high
@@ -26,38 +30,45 @@
 #define HW_PRICE .dimension = DIM_USD_PER_HOUR, .min = 1e-3, .max = 1e3
 
 /* Of a file: the one that it extends. */
-#define HW_EXTENDS(owner, kind)                                                                                        \
-    {                                                                                                                  \
-        .key = "extends", .type = FIELD_PATH, .offset = offsetof(owner, extends), .files = kind,                       \
-        .help = "Another file of this kind, which says what this one leaves out; relative to it, or a name that "      \
-                "`flopcast files` lists."                                                                              \
+#define HW_EXTENDS(owner, kind)                                                                    \
+    {                                                                                              \
+        .key = "extends", .type = FIELD_PATH, .offset = offsetof(owner, extends), .files = kind,   \
+        .help = "Another file of this kind, which says what this one leaves out; relative to it, " \
+                "or a name that "                                                                  \
+                "`flopcast files` lists."                                                          \
     }
 
-/* Load the document at source->path, over those that it extends, through the table into `into`; strings go to the
- * arena. If a file that it names cannot be read, the error stands where it is named. */
-enum status hw_read(
-    void *into, const struct config_table *table, struct hw_source *source, struct arena *arena, struct diag *diag);
+/* Load the document at source->path, over those that it extends, through the table into `into`;
+ * strings go to the arena. If a file that it names cannot be read, the error stands where it is
+ * named. */
+enum status hw_read(void *into, const struct config_table *table, struct hw_source *source,
+    struct arena *arena, struct diag *diag);
 
-/* Where a key stands ("network.spines"), or a section's first one ("network"); the file where it does not. What was
- * given in its place comes first. */
+/* Where a key stands ("network.spines"), or a section's first one ("network"); the file where it
+ * does not. What was given in its place comes first. */
 struct source_pos hw_place(const struct hw_source *source, const char *key);
 
 /* A count: an error unless it is whole. */
-enum status hw_whole(const struct hw_source *source, const char *key, struct quantity q, struct diag *diag);
+enum status hw_whole(
+    const struct hw_source *source, const char *key, struct quantity q, struct diag *diag);
 
 /* What the table of a network cannot say: which counts belong to which kind. */
 extern const struct config_table hw_network_table;
 extern const struct config_table hw_gpu_power_table;
-enum status hw_check_network(
-    const struct hw_network *network, double oversubscription, const struct hw_source *source, struct diag *diag);
+enum status hw_check_network(const struct hw_network *network, double oversubscription,
+    const struct hw_source *source, struct diag *diag);
 
 /* What the tables cannot say of a loaded file; cluster: with its node, which is in hw. */
-enum status hw_check_gpu(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag);
-enum status hw_check_node(const struct hw_node *node, const struct hw_source *source, struct diag *diag);
-enum status hw_check_cluster(const struct hw *hw, const struct hw_source *source, struct diag *diag);
+enum status hw_check_gpu(
+    const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag);
+enum status hw_check_node(
+    const struct hw_node *node, const struct hw_source *source, struct diag *diag);
+enum status hw_check_cluster(
+    const struct hw *hw, const struct hw_source *source, struct diag *diag);
 
-/* The numbers of `from` that are set, one a line, under the heading; places: where they stand, or NULL. */
-void hw_print_table(
-    FILE *out, const char *heading, const struct config_table *table, const void *from, const struct hw_source *places);
+/* The numbers of `from` that are set, one a line, under the heading; places: where they stand, or
+ * NULL. */
+void hw_print_table(FILE *out, const char *heading, const struct config_table *table,
+    const void *from, const struct hw_source *places);
 
 #endif

@@ -18,10 +18,12 @@
 static void hw_write_value(FILE *out, double value, enum dimension dimension)
 {
     char text[64], why[160];
-    static const double same = 1e-12; /* relative: 8.4 us reads back as another double than 8.4e-6, nearer than this */
+    static const double same =
+        1e-12; /* relative: 8.4 us reads back as another double than 8.4e-6, nearer than this */
     double back = 0;
     quantity_format(text, sizeof text, value, dimension);
-    if (quantity_parse(&back, text, dimension, why, sizeof why) && fabs(back - value) <= same * fabs(value))
+    if (quantity_parse(&back, text, dimension, why, sizeof why) &&
+        fabs(back - value) <= same * fabs(value))
         fputs(text, out);
     else
         fprintf(out, "%.17g %s", value, dimension_unit(dimension));
@@ -52,7 +54,8 @@ void hw_write_node(FILE *out, const struct hw_node *node)
         const void *at = (const char *)node + field->offset;
         bool sourced = field->type == FIELD_SOURCED;
         bool text = field->type == FIELD_STRING || field->type == FIELD_PATH;
-        if ((sourced && !quantity_is_set(*(const struct quantity *)at)) || (text && !*(const char *const *)at))
+        if ((sourced && !quantity_is_set(*(const struct quantity *)at)) ||
+            (text && !*(const char *const *)at))
             continue;
         fprintf(out, "%s: ", field->key);
         if (sourced)
@@ -72,8 +75,8 @@ struct changes {
     VEC(struct config_change) list;
 };
 
-static void hw_write_change(
-    struct changes *to, const char *path, const struct quantity *q, enum dimension dimension, const char *string)
+static void hw_write_change(struct changes *to, const char *path, const struct quantity *q,
+    enum dimension dimension, const char *string)
 {
     char *text = NULL;
     size_t n = 0;
@@ -96,16 +99,17 @@ static bool same_text(const char *a, const char *b)
 
 static bool same_quantity(struct quantity a, struct quantity b)
 {
-    return a.kind == b.kind && a.value == b.value && a.std_error == b.std_error && same_text(a.source, b.source) &&
-           same_text(a.fit, b.fit);
+    return a.kind == b.kind && a.value == b.value && a.std_error == b.std_error &&
+           same_text(a.source, b.source) && same_text(a.fit, b.fit);
 }
 
-static void hw_write_compare(
-    struct changes *to, const struct config_table *table, const char *prefix, const void *filed, const void *now)
+static void hw_write_compare(struct changes *to, const struct config_table *table,
+    const char *prefix, const void *filed, const void *now)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        const void *was = (const char *)filed + field->offset, *is = (const char *)now + field->offset;
+        const void *was = (const char *)filed + field->offset,
+                   *is = (const char *)now + field->offset;
         const char *path = arena_printf(&to->arena, "%s%s", prefix, field->key);
         if (field->type == FIELD_SECTION)
             hw_write_compare(to, field->section, arena_printf(&to->arena, "%s.", path), was, is);
@@ -118,8 +122,8 @@ static void hw_write_compare(
     }
 }
 
-enum status hw_write_changed(
-    FILE *out, const char *path, const struct config_table *table, const void *now, struct diag *diag)
+enum status hw_write_changed(FILE *out, const char *path, const struct config_table *table,
+    const void *now, struct diag *diag)
 {
     struct hw filed = {0};
     struct changes changes = {0};

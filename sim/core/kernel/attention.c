@@ -19,8 +19,8 @@ double attention_window_pairs(int64_t n, int64_t window)
     return (double)n * (double)window - (double)window * (double)window / 2;
 }
 
-/* Of the queries of a block on the diagonal each computes with ATTENTION_BLOCK / 2 keys too many in the mean; where the
- * window ends, too: rows that see a whole window have both ends. */
+/* Of the queries of a block on the diagonal each computes with ATTENTION_BLOCK / 2 keys too many in
+ * the mean; where the window ends, too: rows that see a whole window have both ends. */
 static struct attention_walk window_walk(double keys, double window)
 {
     double counted = window - window * window / (2 * keys); /* keys of a query in the mean */
@@ -36,7 +36,8 @@ double attention_softmax_factor(const struct hw_gpu *gpu, double padded)
 /* How much longer the SMs are occupied than they work. */
 static double waves_factor(const struct kernel_work *work, double sms)
 {
-    double blocks = ceil((double)(work->backward ? work->n : work->m) / ATTENTION_BLOCK) * (double)work->batch;
+    double blocks =
+        ceil((double)(work->backward ? work->n : work->m) / ATTENTION_BLOCK) * (double)work->batch;
     bool longest_first = work->causal && work->window == 0;
     return longest_first ? fmax(1, 2 * sms / blocks) : ceil(blocks / sms) * sms / blocks;
 }
@@ -68,6 +69,7 @@ double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *
         share *= gpu->attention_wide.value;
     double whole_sms = fmax(1, floor(sms)); /* a block needs a whole SM */
     double flop_per_s = gpu->gemm[work->math].peak.value * share * whole_sms / gpu->sms.value;
-    double flop = work->flop * (padded / head) * attention_softmax_factor(gpu, padded) * blocks_factor(work, gpu);
+    double flop = work->flop * (padded / head) * attention_softmax_factor(gpu, padded) *
+                  blocks_factor(work, gpu);
     return flop / flop_per_s * waves_factor(work, whole_sms);
 }

@@ -23,8 +23,8 @@ const char *const document_packing_names[DOCUMENT_PACKING_COUNT + 1] = {
 
 typedef VEC(struct document_length) length_list; /* up_to: the weight alone, until close_list() */
 
-/* Sums of weights, of which the last is 1; rounded, so that libm's last bit, which differs between machines, has no
- * effect. */
+/* Sums of weights, of which the last is 1; rounded, so that libm's last bit, which differs between
+ * machines, has no effect. */
 static void close_list(struct documents *out, const length_list *list, struct arena *arena)
 {
     double sum = 0, so_far = 0;
@@ -33,7 +33,8 @@ static void close_list(struct documents *out, const length_list *list, struct ar
     struct document_length *lengths = ARENA_ARRAY(arena, struct document_length, list->n);
     for (int i = 0; i < list->n; i++) {
         so_far += list->at[i].up_to;
-        lengths[i] = (struct document_length){list->at[i].tokens, nearbyint(so_far / sum * 0x1p30) * 0x1p-30};
+        lengths[i] = (struct document_length){
+            list->at[i].tokens, nearbyint(so_far / sum * 0x1p30) * 0x1p-30};
     }
     lengths[list->n - 1].up_to = 1;
     out->lengths = lengths;
@@ -103,13 +104,15 @@ static bool read_length(length_list *list, const char **text, int64_t seq_len)
     return true;
 }
 
-static bool documents_read_list(length_list *list, const char *text, int64_t seq_len, char why[DOCUMENTS_WHY])
+static bool documents_read_list(
+    length_list *list, const char *text, int64_t seq_len, char why[DOCUMENTS_WHY])
 {
     for (const char *at = text;; at++) {
         const char *from = after_spaces(at);
         if (!read_length(list, &at, seq_len)) {
             snprintf(why, DOCUMENTS_WHY,
-                "'%.40s' is no length of a document; take whole tokens from 1 to seq_len, %lld, and a weight, as in "
+                "'%.40s' is no length of a document; take whole tokens from 1 to seq_len, %lld, "
+                "and a weight, as in "
                 "512=3, 2048=1",
                 from, (long long)seq_len);
             return false;
@@ -119,14 +122,15 @@ static bool documents_read_list(length_list *list, const char *text, int64_t seq
     }
 }
 
-bool documents_read(struct documents *out, const struct document_options *options, int64_t seq_len, struct arena *arena,
-    char why[DOCUMENTS_WHY])
+bool documents_read(struct documents *out, const struct document_options *options, int64_t seq_len,
+    struct arena *arena, char why[DOCUMENTS_WHY])
 {
     length_list list = {0};
     bool known = true;
     *out = (struct documents){.seq_len = seq_len};
     if (options->lengths && options->mean > 0) {
-        snprintf(why, DOCUMENTS_WHY, "lengths of documents are a list or have a mean; leave one of them out");
+        snprintf(why, DOCUMENTS_WHY,
+            "lengths of documents are a list or have a mean; leave one of them out");
         known = false;
     } else if (options->lengths) {
         known = documents_read_list(&list, options->lengths, seq_len, why);
@@ -197,11 +201,13 @@ double documents_mean(const struct documents *documents)
 {
     if (documents->fixed_number > 0)
         return moment(documents, 2) / (documents->fixed_number * (double)documents->seq_len);
-    double *expected = xcalloc((size_t)documents->seq_len + 1, sizeof *expected); /* of what is left: squares */
+    double *expected =
+        xcalloc((size_t)documents->seq_len + 1, sizeof *expected); /* of what is left: squares */
     for (int64_t left = 1; left <= documents->seq_len; left++) {
         double before = 0;
         for (int i = 0; i < documents->n; i++) {
-            int64_t tokens = documents->lengths[i].tokens < left ? documents->lengths[i].tokens : left;
+            int64_t tokens =
+                documents->lengths[i].tokens < left ? documents->lengths[i].tokens : left;
             double p = documents->lengths[i].up_to - before, length = (double)tokens;
             expected[left] += p * (length * length + expected[left - tokens]);
             before = documents->lengths[i].up_to;

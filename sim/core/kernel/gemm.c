@@ -1,10 +1,10 @@
 /* Tiles, waves and split-K: the time of a GEMM as the cheapest of a fixed set of kernels (the model
  * of gemm.h).
  *
- * gemm_choose() tries every tile shape of every family with splits of 1, 2, 4 ... and keeps the cheapest
- * on the whole GPU. The time is then that of this choice on the SMs that are free. So a collective
- * that holds SMs makes the chosen kernel slower, in steps of whole waves, and never changes the
- * choice, as cuBLAS does not know of it either.
+ * gemm_choose() tries every tile shape of every family with splits of 1, 2, 4 ... and keeps the
+ * cheapest on the whole GPU. The time is then that of this choice on the SMs that are free. So a
+ * collective that holds SMs makes the chosen kernel slower, in steps of whole waves, and never
+ * changes the choice, as cuBLAS does not know of it either.
  *
  * A family is what does not depend on the tile: rates of an SM when multiplying and loading, and
  * the overhead in k. Where a GPU has faster kernels for one GEMM than for a batch, they are the
@@ -35,12 +35,17 @@ static const struct tile tiles[] = {
 };
 enum {
     N_TILES = sizeof tiles / sizeof *tiles,
-    SPLIT_MAX = 64,                /* assumed: beyond, adding the partial results costs more than the split saves */
-    SPLIT_MIN_K = 2 * GEMM_STEP_K, /* assumed: elements of k left to a slice, two steps of the main loop */
-    SPLIT_WAVES = 2,               /* assumed: a split fills the SMs at most twice; beyond, the tiles alone fill them */
-    PARTIAL_BYTES = 4,             /* partial results are FP32 */
-    WARPS_AREA = 128 * 128,        /* CUTLASS's default tiles: up to this one four warps, beyond it eight */
-    SINGLE_AREA = 128 * 128,       /* smallest tile of single_efficiency's kernels: two warp groups of 64 rows */
+    SPLIT_MAX =
+        64, /* assumed: beyond, adding the partial results costs more than the split saves */
+    SPLIT_MIN_K =
+        2 * GEMM_STEP_K, /* assumed: elements of k left to a slice, two steps of the main loop */
+    SPLIT_WAVES =
+        2, /* assumed: a split fills the SMs at most twice; beyond, the tiles alone fill them */
+    PARTIAL_BYTES = 4, /* partial results are FP32 */
+    WARPS_AREA =
+        128 * 128, /* CUTLASS's default tiles: up to this one four warps, beyond it eight */
+    SINGLE_AREA =
+        128 * 128, /* smallest tile of single_efficiency's kernels: two warp groups of 64 rows */
 };
 
 /* A family of GEMM kernels of a library: what does not depend on the tile shape. */
@@ -65,7 +70,8 @@ struct choice {
 static double k_step_s(struct tile tile, const struct family *family)
 {
     double flop = 2.0 * tile.m * tile.n, warps = tile.m * tile.n > WARPS_AREA ? 2 : 1;
-    double multiplying_s = fmax(flop / family->flop_per_s_sm, flop / (warps * family->flop_per_s_warps));
+    double multiplying_s =
+        fmax(flop / family->flop_per_s_sm, flop / (warps * family->flop_per_s_warps));
     return fmax(multiplying_s, (tile.m + tile.n) / family->elements_per_s_sm);
 }
 
@@ -77,14 +83,15 @@ static double choice_s(const struct kernel_work *work, struct choice choice, dou
     double tiles_s = waves * (k + family->k_overhead) * choice.k_step_s;
     if (choice.split == 1)
         return tiles_s;
-    /* every slice writes its partial result; the second kernel, reading them from L2, writes the sum */
+    /* every slice writes its partial result; the second kernel, reading them from L2, writes the
+     * sum */
     double partial_bytes = (double)work->m * (double)work->n * (double)work->batch * PARTIAL_BYTES;
     return tiles_s + family->floor_s + (choice.split + 1) * partial_bytes / family->hbm_Bps;
 }
 
 /* The cheaper of best and of the splits of this tile, on this many SMs. */
-static struct choice choose_split(
-    struct choice best, const struct kernel_work *work, const struct family *family, struct tile tile, double sms)
+static struct choice choose_split(struct choice best, const struct kernel_work *work,
+    const struct family *family, struct tile tile, double sms)
 {
     int64_t rows = (work->m + tile.m - 1) / tile.m, columns = (work->n + tile.n - 1) / tile.n;
     struct choice choice = {
@@ -93,8 +100,8 @@ static struct choice choose_split(
         .k_step_s = k_step_s(tile, family),
     };
     for (choice.split = 1; choice.split <= family->split_max; choice.split *= 2) {
-        if (choice.split > 1 &&
-            (work->k / choice.split < SPLIT_MIN_K || choice.tiles * choice.split > SPLIT_WAVES * sms))
+        if (choice.split > 1 && (work->k / choice.split < SPLIT_MIN_K ||
+                                    choice.tiles * choice.split > SPLIT_WAVES * sms))
             break;
         choice.isolated_s = choice_s(work, choice, sms);
         if (!best.family || choice.isolated_s < best.isolated_s)
@@ -104,7 +111,8 @@ static struct choice choose_split(
 }
 
 /* The cheapest of all families, tile shapes and splits on this many SMs. */
-static struct choice gemm_choose(const struct kernel_work *work, const struct family *families, int n, double sms)
+static struct choice gemm_choose(
+    const struct kernel_work *work, const struct family *families, int n, double sms)
 {
     struct choice best = {0};
     for (int i = 0; i < n; i++)
@@ -115,16 +123,20 @@ static struct choice gemm_choose(const struct kernel_work *work, const struct fa
 }
 
 /* The number of families for this GEMM. */
-static int load_families(struct family out[FAMILIES], const struct kernel_work *work, const struct hw_gpu *gpu)
+static int load_families(
+    struct family out[FAMILIES], const struct kernel_work *work, const struct hw_gpu *gpu)
 {
     const struct hw_gemm *gemm = &gpu->gemm[work->math];
     double sustained = quantity_is_set(gpu->gemm_sustained) ? gpu->gemm_sustained.value : 1;
-    sustained *= work->gathers && quantity_is_set(gpu->conv_efficiency) ? gpu->conv_efficiency.value : 1;
+    sustained *=
+        work->gathers && quantity_is_set(gpu->conv_efficiency) ? gpu->conv_efficiency.value : 1;
     double peak_sm = sustained * gemm->peak.value / gpu->sms.value;
     out[0] = (struct family){
         .flop_per_s_sm = gemm->efficiency.value * peak_sm,
-        .flop_per_s_warps = quantity_is_set(gemm->tile_share) ? gemm->tile_share.value * peak_sm : HUGE_VAL,
-        .elements_per_s_sm = sustained * gemm->load_bandwidth.value / (gpu->sms.value * dtype_size(work->math)),
+        .flop_per_s_warps =
+            quantity_is_set(gemm->tile_share) ? gemm->tile_share.value * peak_sm : HUGE_VAL,
+        .elements_per_s_sm =
+            sustained * gemm->load_bandwidth.value / (gpu->sms.value * dtype_size(work->math)),
         .k_overhead = gemm->k_overhead.value,
         .hbm_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value,
         .floor_s = gpu->kernel_floor.value,

@@ -72,11 +72,13 @@ bool mesh_fold(struct mesh *mesh, const int size[AXIS_COUNT], const char *order)
     struct mesh grid;
     const char *bad;
     bool built = mesh_build(&grid, size, order, &bad);
-    BUG_IF(!built || grid.ranks != mesh->ranks, "a grid of %d ranks beside one of %d", grid.ranks, mesh->ranks);
+    BUG_IF(!built || grid.ranks != mesh->ranks, "a grid of %d ranks beside one of %d", grid.ranks,
+        mesh->ranks);
     mesh->folded = true;
     memcpy(mesh->expert_size, grid.size, sizeof grid.size);
     memcpy(mesh->expert_stride, grid.stride, sizeof grid.stride);
-    return grid.size[AXIS_PP] == mesh->size[AXIS_PP] && grid.stride[AXIS_PP] == mesh->stride[AXIS_PP];
+    return grid.size[AXIS_PP] == mesh->size[AXIS_PP] &&
+           grid.stride[AXIS_PP] == mesh->stride[AXIS_PP];
 }
 
 struct mesh mesh_data_parallel(int ranks, int shard)
@@ -97,7 +99,8 @@ int mesh_coordinate(const struct mesh *mesh, int rank, enum mesh_axis axis)
 
 int mesh_neighbour(const struct mesh *mesh, int rank, enum mesh_axis axis, int delta)
 {
-    int size = mesh->size[axis], at = mesh_coordinate(mesh, rank, axis), to = ((at + delta) % size + size) % size;
+    int size = mesh->size[axis], at = mesh_coordinate(mesh, rank, axis),
+        to = ((at + delta) % size + size) % size;
     return rank + (to - at) * mesh->stride[axis];
 }
 
@@ -110,7 +113,8 @@ static struct extent extent_of(const struct mesh *mesh, unsigned axes)
 {
     struct extent extent = {1, 0, 0};
     bool second = mesh->folded && (axes & AXES_OF_EXPERT_GRID);
-    const int *sizes = second ? mesh->expert_size : mesh->size, *strides = second ? mesh->expert_stride : mesh->stride;
+    const int *sizes = second ? mesh->expert_size : mesh->size,
+              *strides = second ? mesh->expert_stride : mesh->stride;
     for (int a = 0; a < AXIS_COUNT; a++) {
         int stride = strides[a], end = strides[a] * sizes[a];
         if (!(axes & 1U << a) || sizes[a] == 1)
@@ -146,8 +150,8 @@ struct mesh_group mesh_group(const struct mesh *mesh, unsigned axes)
 struct mesh_group mesh_pair(const struct mesh *mesh, enum mesh_axis axis, int first, int second)
 {
     int stride = mesh->stride[axis];
-    BUG_IF(first < 0 || second <= first || second >= mesh->size[axis], "places %d and %d of %d", first, second,
-        mesh->size[axis]);
+    BUG_IF(first < 0 || second <= first || second >= mesh->size[axis], "places %d and %d of %d",
+        first, second, mesh->size[axis]);
     return (struct mesh_group){.size = 2,
         .stride = (second - first) * stride,
         .width = stride,
@@ -157,14 +161,15 @@ struct mesh_group mesh_pair(const struct mesh *mesh, enum mesh_axis axis, int fi
 
 bool mesh_group_same(const struct mesh_group *a, const struct mesh_group *b)
 {
-    return a->size == b->size && a->stride == b->stride && a->width == b->width && a->period == b->period &&
-           a->offset == b->offset;
+    return a->size == b->size && a->stride == b->stride && a->width == b->width &&
+           a->period == b->period && a->offset == b->offset;
 }
 
 bool mesh_group_is_valid(const struct mesh_group *group, int ranks)
 {
-    return group->size >= 1 && group->stride >= 1 && group->width >= 1 && group->width <= group->stride &&
-           group->offset >= 0 && group->period >= 1 && ranks % group->period == 0 &&
+    return group->size >= 1 && group->stride >= 1 && group->width >= 1 &&
+           group->width <= group->stride && group->offset >= 0 && group->period >= 1 &&
+           ranks % group->period == 0 &&
            group->offset + (group->size - 1) * group->stride + group->width <= group->period;
 }
 

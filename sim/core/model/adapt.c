@@ -24,7 +24,8 @@ static bool is_stack(const struct model_tensor *tensor)
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor)
 {
     bool filter = strstr(tensor->name, ".conv1d.") != NULL;
-    return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1 && !is_stack(tensor) && !filter;
+    return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1 &&
+           !is_stack(tensor) && !filter;
 }
 
 int64_t model_block_matrices(const struct model *model, const struct model_tensor *tensor)
@@ -36,7 +37,8 @@ int64_t model_block_matrices(const struct model *model, const struct model_tenso
     return !experts ? 0 : moe->local > 0 ? moe->local : moe->experts;
 }
 
-/* The linear layer of a tensor is called so: "q_proj" of "model.layers.0.self_attn.q_proj.weight". */
+/* The linear layer of a tensor is called so: "q_proj" of "model.layers.0.self_attn.q_proj.weight".
+ */
 static bool adapt_is_called(const struct model_tensor *tensor, const char *name, size_t n)
 {
     const char *end = strrchr(tensor->name, '.'), *start = end;
@@ -52,7 +54,8 @@ static const char *behind_name(const char *targets)
     return targets + (*targets == ',');
 }
 
-static bool is_target(const struct model *model, const struct model_tensor *tensor, const char *targets)
+static bool is_target(
+    const struct model *model, const struct model_tensor *tensor, const char *targets)
 {
     if (!model_is_block_matrix(model, tensor))
         return false;
@@ -72,7 +75,8 @@ bool model_takes_adapters(const struct model_shape *shape)
     return shape->family != MODEL_CONVNET && !shape->dhen.convolution;
 }
 
-const char *model_unknown_target(const struct model *model, const char *targets, struct arena *arena)
+const char *model_unknown_target(
+    const struct model *model, const char *targets, struct arena *arena)
 {
     if (targets && !*targets)
         return "";
@@ -80,7 +84,8 @@ const char *model_unknown_target(const struct model *model, const char *targets,
         size_t n = strcspn(at, ",");
         bool known = false;
         for (int t = 0; t < model->n_tensors && !known; t++)
-            known = model_is_block_matrix(model, &model->tensors[t]) && adapt_is_called(&model->tensors[t], at, n);
+            known = model_is_block_matrix(model, &model->tensors[t]) &&
+                    adapt_is_called(&model->tensors[t], at, n);
         if (!known)
             return arena_printf(arena, "%.*s", (int)n, at);
     }
@@ -89,21 +94,24 @@ const char *model_unknown_target(const struct model *model, const char *targets,
 
 typedef VEC(struct model_tensor) tensor_list;
 
-static void add_adapters(
-    tensor_list *list, const struct model *model, const struct model_tensor *beside, int64_t rank, struct arena *arena)
+static void add_adapters(tensor_list *list, const struct model *model,
+    const struct model_tensor *beside, int64_t rank, struct arena *arena)
 {
     int module = (int)(strrchr(beside->name, '.') - beside->name);
     bool transposed = model->shape.family == MODEL_GPT; /* Conv1D: in x out */
-    int64_t in = transposed ? beside->rows : beside->cols, out = transposed ? beside->cols : beside->rows;
+    int64_t in = transposed ? beside->rows : beside->cols,
+            out = transposed ? beside->cols : beside->rows;
     const char *a = arena_printf(arena, "%.*s.lora_A.weight", module, beside->name);
     const char *b = arena_printf(arena, "%.*s.lora_B.weight", module, beside->name);
     unsigned cut_in = in == model->shape.d_model ? 0 : beside->split;
     unsigned cut_out = out == model->shape.d_model ? 0 : beside->split;
     vec_push(list, (struct model_tensor){a, rank, in, rank * in, beside->layer, false, cut_in, 1});
-    vec_push(list, (struct model_tensor){b, out, rank, out * rank, beside->layer, false, cut_out, 1});
+    vec_push(
+        list, (struct model_tensor){b, out, rank, out * rank, beside->layer, false, cut_out, 1});
 }
 
-void model_adapt(struct model *out, const struct model *model, int64_t rank, const char *targets, struct arena *arena)
+void model_adapt(struct model *out, const struct model *model, int64_t rank, const char *targets,
+    struct arena *arena)
 {
     *out = *model;
     if (rank == 0)

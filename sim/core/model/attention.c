@@ -1,15 +1,16 @@
-/* Attention with rotary positions and fewer key heads than heads, as Hugging Face transformers 4 runs it in eager mode
- * for Llama, NeoX and what is like them. Key and value heads are repeated before attention, with flash attention too
- * (as transformers' SDPA path and torchtitan do). */
+/* Attention with rotary positions and fewer key heads than heads, as Hugging Face transformers 4
+ * runs it in eager mode for Llama, NeoX and what is like them. Key and value heads are repeated
+ * before attention, with flash attention too (as transformers' SDPA path and torchtitan do). */
 #include "model/family.h"
 
-/* (x * cos) + (rotate_half(x) * sin); the rotary kernels of flash-attn and TransformerEngine go over x once. complex:
- * view_as_complex(x.float()) times freqs_cis, and back by type_as (torchtitan/models/llama/model.py, apply_rotary_emb).
- */
+/* (x * cos) + (rotate_half(x) * sin); the rotary kernels of flash-attn and TransformerEngine go
+ * over x once. complex: view_as_complex(x.float()) times freqs_cis, and back by type_as
+ * (torchtitan/models/llama/model.py, apply_rotary_emb). */
 int family_rotate(struct tape *t, int x)
 {
     if (tape_rotates_complex(t)) {
-        int wide = tape_scale_apart(t, "rope.mul", tape_cast(t, "rope.float", x, dtype_bytes(DTYPE_FP32)));
+        int wide =
+            tape_scale_apart(t, "rope.mul", tape_cast(t, "rope.float", x, dtype_bytes(DTYPE_FP32)));
         return tape_cast_to_storage(t, "rope.type_as", wide);
     }
     bool fused = !tape_rotates_unfused(t);
@@ -19,14 +20,16 @@ int family_rotate(struct tape *t, int x)
         return tape_map(t, "rope", TAPE_SCALE, x);
     if (!fused) {
         int along = tape_scale_apart(t, "rope.cos", x);
-        return tape_add(t, "rope.add", along, tape_scale_apart(t, "rope.sin", tape_rotate_half(t, "rope.rotate", x)));
+        return tape_add(t, "rope.add", along,
+            tape_scale_apart(t, "rope.sin", tape_rotate_half(t, "rope.rotate", x)));
     }
     int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
-    return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
+    return tape_add(t, "rope.add", along,
+        tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
 }
 
-/* Of a part of each head where rotary_share says so. Ignored: that the gradient of each of the two slices is one of the
- * whole head, zero elsewhere, and that they are added. */
+/* Of a part of each head where rotary_share says so. Ignored: that the gradient of each of the two
+ * slices is one of the whole head, zero elsewhere, and that they are added. */
 int family_turn(struct tape *t, const struct model_shape *s, int x, int64_t heads)
 {
     if (s->rotary_share >= 1)
@@ -48,20 +51,24 @@ int family_softcap(struct tape *t, const char *names[3], int x)
     return tape_map(t, names[2], TAPE_SCALE, x);
 }
 
-static int attention_naive_attention(
-    struct tape *t, const struct segment_context *c, const struct tape_attention *a, int q, int k, int v)
+static int attention_naive_attention(struct tape *t, const struct segment_context *c,
+    const struct tape_attention *a, int q, int k, int v)
 {
-    int64_t products = a->batch * a->heads, value_dim = a->value_dim > 0 ? a->value_dim : a->head_dim;
+    int64_t products = a->batch * a->heads,
+            value_dim = a->value_dim > 0 ? a->value_dim : a->head_dim;
     tape_begin_part(t, RECOMPUTE_CORE_ATTN);
     int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
-    int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
+    int weights = tape_matmul(
+        t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
     weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
     if (c->shape->attention_softcap > 0)
-        weights = family_softcap(t, (const char *[]){"scores.div", "scores.tanh", "scores.mul"}, weights);
+        weights =
+            family_softcap(t, (const char *[]){"scores.div", "scores.tanh", "scores.mul"}, weights);
     weights = tape_add_mask(t, "scores.mask", weights, products * a->queries, a->keys);
     weights = tape_cast_to_storage(t, "weights.to", tape_softmax(t, "softmax", weights, true));
     weights = tape_dropout(t, "dropout", weights);
-    int context = tape_matmul(t, "context", weights, v, products, a->queries, value_dim, a->keys, !a->both_ways);
+    int context = tape_matmul(
+        t, "context", weights, v, products, a->queries, value_dim, a->keys, !a->both_ways);
     context = tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * value_dim);
     tape_end_part(t, RECOMPUTE_CORE_ATTN);
     return context;
@@ -80,17 +87,18 @@ int family_attend(const struct segment_context *c, int q, int k, int v, struct t
     return attention_naive_attention(t, c, &a, q, k, v);
 }
 
-/* nanotron/models/llama.py around flash-attn's kernels: with as many key heads as heads q, k and v, which one GEMM
- * made, are copied together into the layout of heads, else each; k and v are joined and permuted for the rotary kernel,
- * which works in place. So what flash attention saves of q, a part of the first copy, holds k and v there, too.
- * Ignored: cu_seqlens (six kernels on a number a sequence); that what is copied together for k and v is a kernel each
- * here. */
+/* nanotron/models/llama.py around flash-attn's kernels: with as many key heads as heads q, k and v,
+ * which one GEMM made, are copied together into the layout of heads, else each; k and v are joined
+ * and permuted for the rotary kernel, which works in place. So what flash attention saves of q, a
+ * part of the first copy, holds k and v there, too. Ignored: cu_seqlens (six kernels on a number a
+ * sequence); that what is copied together for k and v is a kernel each here. */
 bool family_copies_qkv(const struct tape *t, const struct model_shape *s)
 {
     return tape_has_flash_attn(t) && s->fused_projections && s->n_heads == s->n_kv_heads;
 }
 
-static void lay_out_for_flash_attn(struct tape *t, const struct model_shape *s, int *q, int *k, int *v)
+static void lay_out_for_flash_attn(
+    struct tape *t, const struct model_shape *s, int *q, int *k, int *v)
 {
     if (!family_copies_qkv(t, s)) {
         *q = tape_clone(t, "q.contiguous", *q);
@@ -101,9 +109,10 @@ static void lay_out_for_flash_attn(struct tape *t, const struct model_shape *s, 
     *v = tape_clone(t, "v.permute", tape_clone(t, "v.cat", *v));
 }
 
-/* One GEMM made q, k and v: they are parts of its result. TransformerEngine's kernels take them as that, or each by
- * itself: where rotary positions made q and k anew, v is copied out (get_qkv_layout in attention/dot_product_attention,
- * recalled), and what the GEMM made is not kept. */
+/* One GEMM made q, k and v: they are parts of its result. TransformerEngine's kernels take them as
+ * that, or each by itself: where rotary positions made q and k anew, v is copied out
+ * (get_qkv_layout in attention/dot_product_attention, recalled), and what the GEMM made is not
+ * kept. */
 static bool lies_in_qkv(const struct model_shape *s)
 {
     return s->fused_projections || s->family == MODEL_NEOX;
@@ -117,7 +126,8 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
     if (copies)
         lay_out_for_flash_attn(t, s, &q, &k, &v);
     const struct model_parallel *parallel = &c->workload->parallel;
-    bool alone = model_context_ranks(parallel) == 1; /* else they would be sent several times, as PyTorch does */
+    bool alone = model_context_ranks(parallel) ==
+                 1; /* else they would be sent several times, as PyTorch does */
     bool repeats = (alone || context_is_pytorch(parallel->context_kind)) &&
                    !(tape_has_transformer_engine(t) && c->workload->attention == ATTENTION_FLASH);
     int64_t groups = repeats ? s->n_heads / s->n_kv_heads : 1;

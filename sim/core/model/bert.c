@@ -1,14 +1,15 @@
-/* BERT: an encoder whose every sublayer ends in dropout, residual and LayerNorm, and a head (enum bert_head): for
- * masked words and the next sentence, for words alone, for classes of sequences, or none. As the classes of Hugging
- * Face transformers run it in eager mode; names as in BertForPreTraining. The decoder of the words' head is the word
- * embedding, with a separate bias.
+/* BERT: an encoder whose every sublayer ends in dropout, residual and LayerNorm, and a head (enum
+ * bert_head): for masked words and the next sentence, for words alone, for classes of sequences, or
+ * none. As the classes of Hugging Face transformers run it in eager mode; names as in
+ * BertForPreTraining. The decoder of the words' head is the word embedding, with a separate bias.
  *
- * head_share below 1: the words' head sees the masked positions only, as NVIDIA's DeepLearningExamples have it
- * (sequence_output_is_dense); Hugging Face's sees all.
+ * head_share below 1: the words' head sees the masked positions only, as NVIDIA's
+ * DeepLearningExamples have it (sequence_output_is_dense); Hugging Face's sees all.
  *
- * Differs: the pooler's rows, the first of each sequence, are copied before they are multiplied (cuBLAS reads them
- * where they lie); positions are added into a new tensor, not in place. BertModel computes no loss: a cross-entropy
- * over each sequence's pooled vector, which is small, stands for what its user computes from it. */
+ * Differs: the pooler's rows, the first of each sequence, are copied before they are multiplied
+ * (cuBLAS reads them where they lie); positions are added into a new tensor, not in place.
+ * BertModel computes no loss: a cross-entropy over each sequence's pooled vector, which is small,
+ * stands for what its user computes from it. */
 #include "model/family.h"
 
 #include <math.h>
@@ -75,7 +76,8 @@ static void bert_layers(struct model_builder *b)
 static int bert_naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
 {
     int weights = tape_scores(t, a, q, k);
-    weights = tape_map(t, "scores.mask", TAPE_SHIFT, weights); /* of padding: added, not filled in */
+    weights =
+        tape_map(t, "scores.mask", TAPE_SHIFT, weights); /* of padding: added, not filled in */
     weights = tape_softmax(t, "softmax", weights, false);
     return tape_context(t, a, tape_dropout(t, "dropout", weights), v);
 }
@@ -96,9 +98,10 @@ static int bert_block(const struct segment_context *c)
     int x = tape_input(t, "hidden_states", segment_rows(c, w->seq_len), c->shape->d_model);
     tape_scope(t, "attention.self");
     int in = tape_enter(t, "in", x);
-    int q = tape_linear(t, "query", in), k = tape_linear(t, "key", in), v = tape_linear(t, "value", in);
-    int out =
-        w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", q, k, v, a) : bert_naive_attention(t, &a, q, k, v);
+    int q = tape_linear(t, "query", in), k = tape_linear(t, "key", in),
+        v = tape_linear(t, "value", in);
+    int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", q, k, v, a)
+                                              : bert_naive_attention(t, &a, q, k, v);
     x = output(t, "attention.output", out, x);
     tape_scope(t, "intermediate");
     out = tape_linear(t, "dense", tape_enter(t, "in", x));
@@ -111,8 +114,8 @@ static int bert_entry(const struct segment_context *c)
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len, tokens = c->workload->micro_batch * length;
     tape_scope(t, "bert.embeddings");
-    int words = tape_words(
-        t, "word_embeddings", tokens, segment_turn(c, predicts_words(c->shape) ? TURN_LAST : TURN_ONLY), true);
+    int words = tape_words(t, "word_embeddings", tokens,
+        segment_turn(c, predicts_words(c->shape) ? TURN_LAST : TURN_ONLY), true);
     int types = tape_embedding(t, "token_type_embeddings", tokens, TURN_ONLY);
     int x = tape_add(t, "add_types", words, types);
     int positions = tape_embedding(t, "position_embeddings", length, TURN_ONLY);
@@ -130,15 +133,16 @@ static int masked_words(const struct segment_context *c, int x)
     x = tape_map(t, "transform.gelu", TAPE_GELU, tape_linear(t, "transform.dense", x));
     x = tape_enter(t, "in", tape_layer_norm(t, "transform.LayerNorm", x));
     tape_scope(t, "");
-    return tape_word_loss(
-        t, "masked_lm_loss", tape_linear_tied(t, WORDS, "cls.predictions.bias", x, segment_turn(c, TURN_FIRST)));
+    return tape_word_loss(t, "masked_lm_loss",
+        tape_linear_tied(t, WORDS, "cls.predictions.bias", x, segment_turn(c, TURN_FIRST)));
 }
 
 static int pooler(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     x = tape_gather(t, "bert.pooler.in", x);
-    x = tape_linear(t, "bert.pooler.dense", tape_select(t, "bert.pooler.first", x, c->workload->micro_batch));
+    x = tape_linear(
+        t, "bert.pooler.dense", tape_select(t, "bert.pooler.first", x, c->workload->micro_batch));
     return tape_map(t, "bert.pooler.tanh", TAPE_TANH, x);
 }
 
@@ -170,25 +174,29 @@ static int bert_forward(const struct segment_context *c)
         return bert_entry(c);
     if (c->kind == SEGMENT_BLOCK)
         return bert_block(c);
-    return model_bert_head(
-        c, tape_input(c->tape, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model));
+    return model_bert_head(c, tape_input(c->tape, "hidden_states",
+                                  segment_rows(c, c->workload->seq_len), c->shape->d_model));
 }
 
 static const char *bert_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model,
-            "in BERT, heads x head dimension is d_model: choose a number of heads that divides d_model"),
+            "in BERT, heads x head dimension is d_model: choose a number of heads that divides "
+            "d_model"),
         MODEL_RULE(n_kv_heads, s->n_kv_heads != s->n_heads, "BERT has as many key heads as heads"),
-        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "BERT has one stack: its layers are n_layers"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0,
+            "BERT has one stack: its layers are n_layers"),
         MODEL_RULE(max_positions, s->max_positions == 0,
             "BERT has learned positions: give how many, 512 in the published models"),
-        MODEL_RULE(token_types, s->token_types == 0, "BERT has token types: give how many, 2 in the published models"),
-        MODEL_RULE(
-            tied_embeddings, !s->tied_embeddings, "BERT's head uses the word embedding: tied_embeddings is true"),
+        MODEL_RULE(token_types, s->token_types == 0,
+            "BERT has token types: give how many, 2 in the published models"),
+        MODEL_RULE(tied_embeddings, !s->tied_embeddings,
+            "BERT's head uses the word embedding: tied_embeddings is true"),
         MODEL_RULE(biases, !s->biases, "all layers of BERT have biases"),
         MODEL_RULE(gated_ffn, s->gated_ffn, "BERT has no gated feed-forward layer"),
-        MODEL_RULE(relative_buckets, s->relative_buckets != 0, "BERT has no relative position buckets"),
+        MODEL_RULE(
+            relative_buckets, s->relative_buckets != 0, "BERT has no relative position buckets"),
         MODEL_RULE(head_share, s->head_share < 1 && !predicts_words(s),
             "head_share is of a head that predicts words: 'pretraining' or 'masked_lm'"),
         MODEL_RULE(classes, (s->head == BERT_CLASSIFICATION) != (s->classes > 0),

@@ -11,11 +11,13 @@ const char *const model_family_names[MODEL_FAMILY_COUNT + 1] = {[MODEL_T5] = "t5
     [MODEL_VIT] = "vit",
     [MODEL_CONVNET] = "convnet",
     [MODEL_DHEN] = "dhen"};
-const char *const conv_block_names[CONV_BLOCK_COUNT + 1] = {[CONV_BASIC] = "basic", [CONV_BOTTLENECK] = "bottleneck"};
+const char *const conv_block_names[CONV_BLOCK_COUNT + 1] = {
+    [CONV_BASIC] = "basic", [CONV_BOTTLENECK] = "bottleneck"};
 
 const struct model_family_code *model_family_code(const struct model_shape *shape)
 {
-    static const struct model_family_code *const families[MODEL_FAMILY_COUNT] = {[MODEL_T5] = &model_family_t5,
+    static const struct model_family_code *const families[MODEL_FAMILY_COUNT] = {
+        [MODEL_T5] = &model_family_t5,
         [MODEL_GPT] = &model_family_gpt,
         [MODEL_LLAMA] = &model_family_llama,
         [MODEL_NEOX] = &model_family_neox,
@@ -39,7 +41,8 @@ void build_tensor(struct model_builder *builder, const char *name, int64_t rows,
     struct model_layer *layer = &builder->layers.at[owner];
     if (layer->role != LAYER_ROOT)
         name = arena_printf(builder->arena, "%s.%s", layer->name, name);
-    vec_push(&builder->tensors, (struct model_tensor){name, rows, cols, rows * cols, owner, false, 0, 1});
+    vec_push(&builder->tensors,
+        (struct model_tensor){name, rows, cols, rows * cols, owner, false, 0, 1});
     layer->n_tensors++;
     layer->params += rows * cols;
     layer->trained += rows * cols;
@@ -65,16 +68,20 @@ void build_split(struct model_builder *builder, unsigned axes)
 
 /* Layers with the same role, window, chunk and shapes of tensors have one program; their names may
  * differ. */
-static bool model_build_alike(const struct model *model, const struct model_layer *a, const struct model_layer *b)
+static bool model_build_alike(
+    const struct model *model, const struct model_layer *a, const struct model_layer *b)
 {
     if (a->role != b->role || a->n_tensors != b->n_tensors)
         return false;
-    if (model_window(&model->shape, (int)(a - model->layers)) != model_window(&model->shape, (int)(b - model->layers)))
+    if (model_window(&model->shape, (int)(a - model->layers)) !=
+        model_window(&model->shape, (int)(b - model->layers)))
         return false;
-    if (model_chunk(&model->shape, (int)(a - model->layers)) != model_chunk(&model->shape, (int)(b - model->layers)))
+    if (model_chunk(&model->shape, (int)(a - model->layers)) !=
+        model_chunk(&model->shape, (int)(b - model->layers)))
         return false;
     for (int i = 0; i < a->n_tensors; i++) {
-        const struct model_tensor *x = &model->tensors[a->first_tensor + i], *y = &model->tensors[b->first_tensor + i];
+        const struct model_tensor *x = &model->tensors[a->first_tensor + i],
+                                  *y = &model->tensors[b->first_tensor + i];
         if (x->rows != y->rows || x->cols != y->cols)
             return false;
     }
@@ -84,7 +91,8 @@ static bool model_build_alike(const struct model *model, const struct model_laye
 static int first_alike(const struct model *model, int layer)
 {
     for (int i = 0; i < layer; i++)
-        if (model->layers[i].alike == i && model_build_alike(model, &model->layers[i], &model->layers[layer]))
+        if (model->layers[i].alike == i &&
+            model_build_alike(model, &model->layers[i], &model->layers[layer]))
             return i;
     return layer;
 }
@@ -100,7 +108,9 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
         .tensors = ARENA_ARRAY(arena, struct model_tensor, builder.tensors.n),
         .n_tensors = builder.tensors.n,
         .tables = {.name = "tables",
-            .rows = shape->d_model > 0 ? (int64_t)(shape->dhen.tables.params / (double)shape->d_model) : 0,
+            .rows = shape->d_model > 0
+                        ? (int64_t)(shape->dhen.tables.params / (double)shape->d_model)
+                        : 0,
             .cols = shape->d_model,
             .numel = (int64_t)shape->dhen.tables.params,
             .split = AXES_DP,

@@ -1,9 +1,12 @@
-/* Convolution nets: ResNet v1.5, ResNeXt and RegNet-Y as torchvision builds them (models/resnet.py, regnet.py; ResNet:
- * Kaiming He et al., arXiv 1512.03385; ResNeXt: 1611.05431; RegNet: 2003.13678). Names are ResNet's; RegNet's tensors
- * are called differently there ("trunk_output.block1.block1-0.f.a.0.weight"), and come in the same order except for the
- * shortcut, which stands first. A layer that FSDP can wrap is one residual block; stem and classifier are the root.
+/* Convolution nets: ResNet v1.5, ResNeXt and RegNet-Y as torchvision builds them (models/resnet.py,
+ * regnet.py; ResNet: Kaiming He et al., arXiv 1512.03385; ResNeXt: 1611.05431; RegNet: 2003.13678).
+ * Names are ResNet's; RegNet's tensors are called differently there
+ * ("trunk_output.block1.block1-0.f.a.0.weight"), and come in the same order except for the
+ * shortcut, which stands first. A layer that FSDP can wrap is one residual block; stem and
+ * classifier are the root.
  *
- * Kernels are those of channels_last in eager mode: ReLU and the residual sum in place, as torchvision writes them. */
+ * Kernels are those of channels_last in eager mode: ReLU and the residual sum in place, as
+ * torchvision writes them. */
 #include "model/family.h"
 
 enum { COLOURS = 3 };
@@ -57,7 +60,10 @@ static int64_t stem_size(const struct model_shape *s)
 /* layer: of the model, 1 .. number of blocks. */
 static struct place convnet_place_of(const struct model_shape *s, int layer)
 {
-    struct place at = {.shape = &s->conv.stages[0], .in = s->conv.stem_width, .size = stem_size(s), .index = layer - 1};
+    struct place at = {.shape = &s->conv.stages[0],
+        .in = s->conv.stem_width,
+        .size = stem_size(s),
+        .index = layer - 1};
     while (at.index >= (int)at.shape->blocks) {
         at.index -= (int)at.shape->blocks;
         at.in = at.shape->width;
@@ -90,7 +96,8 @@ static void convnet_block_tensors(struct model_builder *b, int layer)
     const struct model_shape *s = b->shape;
     struct place at = convnet_place_of(s, layer);
     const struct model_conv_stage *stage = at.shape;
-    build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "layer%d.%d", at.stage + 1, at.index));
+    build_layer(
+        b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "layer%d.%d", at.stage + 1, at.index));
     if (s->conv.block == CONV_BASIC) {
         conv_tensors(b, 1, at.in, stage->width, WINDOW);
         conv_tensors(b, 2, stage->width, stage->width, WINDOW);
@@ -135,7 +142,8 @@ static void convnet_layers(struct model_builder *b)
 
 static int conv_norm(struct tape *t, int i, int x, struct tape_window window)
 {
-    static const char *const convs[] = {"conv1", "conv2", "conv3"}, *const norms[] = {"bn1", "bn2", "bn3"};
+    static const char *const convs[] = {"conv1", "conv2", "conv3"}, *const norms[] = {
+                                                                        "bn1", "bn2", "bn3"};
     return tape_batch_norm(t, norms[i - 1], tape_conv(t, convs[i - 1], x, window));
 }
 
@@ -154,7 +162,8 @@ static int convnet_block(const struct segment_context *c)
     const struct model_shape *s = c->shape;
     struct place at = convnet_place_of(s, c->layer);
     int64_t images = c->workload->micro_batch;
-    struct tape_window window = {.images = images, .size = at.size, .kernel = 1, .stride = 1, .groups = 1};
+    struct tape_window window = {
+        .images = images, .size = at.size, .kernel = 1, .stride = 1, .groups = 1};
     int x = tape_input(t, "x", images * at.size * at.size, at.in), out = x;
     if (s->conv.block == CONV_BOTTLENECK)
         out = tape_map_in_place(t, "relu1", TAPE_RELU, conv_norm(t, 1, out, window));
@@ -184,8 +193,11 @@ static int convnet_entry(const struct segment_context *c)
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
     int64_t images = c->workload->micro_batch;
-    struct tape_window window = {
-        .images = images, .size = s->image_size, .kernel = stem_kernel(&s->conv), .stride = 2, .groups = 1};
+    struct tape_window window = {.images = images,
+        .size = s->image_size,
+        .kernel = stem_kernel(&s->conv),
+        .stride = 2,
+        .groups = 1};
     int x = tape_images(t, "images", images * s->image_size * s->image_size, COLOURS);
     x = conv_norm(t, 1, tape_cast_to_storage(t, "images.to", x), window);
     x = tape_map_in_place(t, "relu", TAPE_RELU, x);
@@ -223,7 +235,8 @@ static const char *convnet_check(const struct model_shape *s, size_t *offset)
         if (stage->inner % stage->groups)
             return "the groups of a stage divide its inner width";
         if (i > 0 && stage->width <= s->conv.stages[i - 1].width)
-            return "each stage is wider than the one before it"; /* blocks of one shape have one program */
+            return "each stage is wider than the one before it"; /* blocks of one shape have one
+                                                                    program */
     }
     return NULL;
 }

@@ -1,17 +1,19 @@
-/* GPT: LayerNorm before each sublayer, one matrix for q, k and v, GELU. As GPT-2 in Hugging Face transformers, minGPT
- * and MPT run it in eager mode; names as in GPT2LMHeadModel. Positions are learned, or none (max_positions 0). OPT has
- * three matrices for q, k and v and ReLU; BLOOM has a norm behind the embedding and ALiBi, which the kernel that masks
- * adds.
+/* GPT: LayerNorm before each sublayer, one matrix for q, k and v, GELU. As GPT-2 in Hugging Face
+ * transformers, minGPT and MPT run it in eager mode; names as in GPT2LMHeadModel. Positions are
+ * learned, or none (max_positions 0). OPT has three matrices for q, k and v and ReLU; BLOOM has a
+ * norm behind the embedding and ALiBi, which the kernel that masks adds.
  *
  * sequence_first and fused_softmax: Megatron-LM (Narayanan et al., arXiv 2104.04473, section 4.2;
- * megatron/model/transformer.py, ParallelAttention): hidden states lie as (sequence, batch, width), batched products
- * read q, k and v by strides and scale (torch.baddbmm), one kernel masks and normalises
- * (scaled_upper_triang_masked_softmax_cuda; counted with whole rows), where a rank's heads times sequences are a
- * multiple of 4; else PyTorch's do, in FP32 (FusedScaleMaskSoftmax.is_kernel_available, forward_torch_softmax; with the
- * layer's number as a factor, apply_query_key_layer_scaling). Ignored: that bias, dropout and residual are one kernel
+ * megatron/model/transformer.py, ParallelAttention): hidden states lie as (sequence, batch, width),
+ * batched products read q, k and v by strides and scale (torch.baddbmm), one kernel masks and
+ * normalises (scaled_upper_triang_masked_softmax_cuda; counted with whole rows), where a rank's
+ * heads times sequences are a multiple of 4; else PyTorch's do, in FP32
+ * (FusedScaleMaskSoftmax.is_kernel_available, forward_torch_softmax; with the layer's number as a
+ * factor, apply_query_key_layer_scaling). Ignored: that bias, dropout and residual are one kernel
  * there, two here.
  *
- * Ignored: the copy of the logits that Hugging Face makes to shift them by one (minGPT and MPT shift the labels). */
+ * Ignored: the copy of the logits that Hugging Face makes to shift them by one (minGPT and MPT
+ * shift the labels). */
 #include "model/family.h"
 
 static void gpt_linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
@@ -145,36 +147,45 @@ static int gpt_entry(const struct segment_context *c)
         x = tape_layer_norm(t, "word_embeddings_layernorm", x);
     x = tape_neftune(t, x);
     if (learned)
-        x = tape_scatter(t, "own", tape_add(t, "add", x, tape_embedding(t, "wpe", length, TURN_ONLY)));
+        x = tape_scatter(
+            t, "own", tape_add(t, "add", x, tape_embedding(t, "wpe", length, TURN_ONLY)));
     return tape_dropout(t, "drop", x);
 }
 
 static int gpt_head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
+    int x =
+        tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
     x = tape_enter(t, "lm_head.in", tape_layer_norm(t, "transformer.ln_f", x));
     bool tied = c->shape->tied_embeddings;
     return tape_word_loss(t, "loss",
-        tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x, segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
+        tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x,
+            segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
 }
 
 static int gpt_forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "GPT has one stack");
-    return c->kind == SEGMENT_ENTRY ? gpt_entry(c) : c->kind == SEGMENT_EXIT ? gpt_head(c) : gpt_block(c);
+    return c->kind == SEGMENT_ENTRY  ? gpt_entry(c)
+           : c->kind == SEGMENT_EXIT ? gpt_head(c)
+                                     : gpt_block(c);
 }
 
 static const char *gpt_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model,
-            "in GPT, heads x head dimension is d_model: choose a number of heads that divides d_model"),
+            "in GPT, heads x head dimension is d_model: choose a number of heads that divides "
+            "d_model"),
         MODEL_RULE(n_kv_heads, s->n_kv_heads != s->n_heads,
             "GPT has as many key heads as heads; for fewer take the family llama"),
-        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "GPT has one stack: its layers are n_layers"),
-        MODEL_RULE(relative_buckets, s->relative_buckets != 0, "GPT has no relative position buckets"),
-        MODEL_RULE(gated_ffn, s->gated_ffn, "GPT has no gated feed-forward layer; take the family llama"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0,
+            "GPT has one stack: its layers are n_layers"),
+        MODEL_RULE(
+            relative_buckets, s->relative_buckets != 0, "GPT has no relative position buckets"),
+        MODEL_RULE(
+            gated_ffn, s->gated_ffn, "GPT has no gated feed-forward layer; take the family llama"),
     };
     return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }

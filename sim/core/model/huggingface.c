@@ -1,10 +1,12 @@
-/* Hugging Face config.json, read by the file of types (model/huggingface.h): its keys, what they say together, what no
- * shape can say. Of keys that no type reads (a config.json has dozens) those that are known to change nothing pass;
- * those that change the answer, by what is known of them or by their name, are errors unless the caller forces them
- * (`--force`, the scenario's key `force`); others are warnings. null is the default where transformers takes it so.
+/* Hugging Face config.json, read by the file of types (model/huggingface.h): its keys, what they
+ * say together, what no shape can say. Of keys that no type reads (a config.json has dozens) those
+ * that are known to change nothing pass; those that change the answer, by what is known of them or
+ * by their name, are errors unless the caller forces them (`--force`, the scenario's key `force`);
+ * others are warnings. null is the default where transformers takes it so.
  *
- * sliding_window: Mistral's flash attention sees this number of keys, 4,096 where the key is absent; Qwen2's only with
- * use_sliding_window, in the blocks from max_window_layers on (Qwen2Config.layer_types). */
+ * sliding_window: Mistral's flash attention sees this number of keys, 4,096 where the key is
+ * absent; Qwen2's only with use_sliding_window, in the blocks from max_window_layers on
+ * (Qwen2Config.layer_types). */
 #include "model/huggingface.h"
 
 #include <math.h>
@@ -15,8 +17,8 @@ static const char types_file[] = "scenarios/huggingface/types.yaml";
 enum { OPT_OFFSET = 2 };     /* OPTLearnedPositionalEmbedding: rows that no position uses */
 enum { DEFAULT_LABELS = 2 }; /* PretrainedConfig.num_labels, where no id2label lists them */
 
-static enum status read_key(struct config_json *json, const struct huggingface_key *key, struct config_node value,
-    struct arena *arena, struct diag *diag)
+static enum status read_key(struct config_json *json, const struct huggingface_key *key,
+    struct config_node value, struct arena *arena, struct diag *diag)
 {
     struct config_field field = key->field;
     const struct config_table table = {"a config.json", &field, 1, NULL};
@@ -36,23 +38,26 @@ static bool is_assigned(const struct config_field *field)
 }
 
 /* What a value of a choice means; absent: the default. */
-static enum status apply_choice(struct config_json *json, const struct huggingface_key *key, struct config_node value,
-    struct arena *arena, struct diag *diag)
+static enum status apply_choice(struct config_json *json, const struct huggingface_key *key,
+    struct config_node value, struct arena *arena, struct diag *diag)
 {
-    struct config_node values = config_find(key->how, "values"), none = config_find(key->how, "default");
+    struct config_node values = config_find(key->how, "values"),
+                       none = config_find(key->how, "default");
     struct config_node means = config_find(values, config_text(value.doc ? value : none));
-    return means.doc ? config_read_part(means, &model_shape_table, &json->shape, arena, NULL, diag) : STATUS_OK;
+    return means.doc ? config_read_part(means, &model_shape_table, &json->shape, arena, NULL, diag)
+                     : STATUS_OK;
 }
 
-static enum status read_keys(struct config_json *json, const struct huggingface_type *type, struct config_node root,
-    struct arena *arena, struct diag *diag)
+static enum status read_keys(struct config_json *json, const struct huggingface_type *type,
+    struct config_node root, struct arena *arena, struct diag *diag)
 {
     enum status worst = STATUS_OK;
     for (int i = 0; i < type->keys.n; i++) {
         const struct huggingface_key *key = &type->keys.at[i];
         struct config_node value = huggingface_find(root, key->field.key);
         bool assigned = is_assigned(&key->field);
-        enum status status = value.doc && assigned ? read_key(json, key, value, arena, diag) : STATUS_OK;
+        enum status status =
+            value.doc && assigned ? read_key(json, key, value, arena, diag) : STATUS_OK;
         if (!status && config_find(key->how, "values").doc)
             status = apply_choice(json, key, value, arena, diag);
         if (!status && value.doc && config_kind(value) != CONFIG_NULL)
@@ -62,7 +67,8 @@ static enum status read_keys(struct config_json *json, const struct huggingface_
     return worst;
 }
 
-static double huggingface_number_at(const struct config_json *json, const struct config_field *field, size_t offset)
+static double huggingface_number_at(
+    const struct config_json *json, const struct config_field *field, size_t offset)
 {
     const void *at = (const char *)json + offset;
     return field->type == FIELD_INT ? (double)*(const int64_t *)at : *(const double *)at;
@@ -84,13 +90,15 @@ static const struct config_field *huggingface_key_of(
     return first;
 }
 
-/* What decides the model's size and the file leaves to transformers' defaults, which are those of one model: a file
- * with hidden_size alone is Llama 2 7B in all else. (transformers writes all of these; a file by hand may not.) */
-static void warn_of_sizes(const struct config_json *json, const struct huggingface_type *type, struct config_node root,
-    struct arena *arena, struct diag *diag)
+/* What decides the model's size and the file leaves to transformers' defaults, which are those of
+ * one model: a file with hidden_size alone is Llama 2 7B in all else. (transformers writes all of
+ * these; a file by hand may not.) */
+static void warn_of_sizes(const struct config_json *json, const struct huggingface_type *type,
+    struct config_node root, struct arena *arena, struct diag *diag)
 {
-    static const size_t sizes[] = {offsetof(struct model_shape, n_layers), offsetof(struct model_shape, d_model),
-        offsetof(struct model_shape, n_heads), offsetof(struct model_shape, d_ff), offsetof(struct model_shape, vocab)};
+    static const size_t sizes[] = {offsetof(struct model_shape, n_layers),
+        offsetof(struct model_shape, d_model), offsetof(struct model_shape, n_heads),
+        offsetof(struct model_shape, d_ff), offsetof(struct model_shape, vocab)};
     const char *text = "";
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         bool said = false;
@@ -100,7 +108,8 @@ static void warn_of_sizes(const struct config_json *json, const struct huggingfa
             text = arena_printf(arena, "%s%s%s %.0f", text, *text ? ", " : "", field->key, value);
     }
     if (*text)
-        diag_warn(diag, config_pos(root), "the file does not say %s: transformers' defaults are taken", text);
+        diag_warn(diag, config_pos(root),
+            "the file does not say %s: transformers' defaults are taken", text);
 }
 
 /* ---- what a key must say ---- */
@@ -111,23 +120,26 @@ static bool huggingface_differ(double a, double b)
     return a < b || a > b;
 }
 
-static bool is_wrong(const struct config_json *json, const struct huggingface_key *key, struct config_node value)
+static bool is_wrong(
+    const struct config_json *json, const struct huggingface_key *key, struct config_node value)
 {
     struct config_node only = config_find(key->how, "only"), same = config_find(key->how, "same");
     if (only.doc)
         return value.doc && !huggingface_says(only, value);
     struct config_node taken = value.doc ? value : config_find(key->how, "default");
-    if (!same.doc || config_kind(taken) == CONFIG_NULL || (!taken.doc && key->field.type == FIELD_INT))
+    if (!same.doc || config_kind(taken) == CONFIG_NULL ||
+        (!taken.doc && key->field.type == FIELD_INT))
         return false;
     size_t offset = 0;
-    const struct config_field *field = config_field_at(&model_shape_table, config_text(same), &offset);
-    return huggingface_differ(
-        taken.doc ? strtod(config_text(taken), NULL) : 0, huggingface_number_at(json, field, offset));
+    const struct config_field *field =
+        config_field_at(&model_shape_table, config_text(same), &offset);
+    return huggingface_differ(taken.doc ? strtod(config_text(taken), NULL) : 0,
+        huggingface_number_at(json, field, offset));
 }
 
 /* What the model does that struct model_shape cannot say. */
-static enum status huggingface_check_model(
-    const struct config_json *json, const struct huggingface_type *type, struct config_node root, struct diag *diag)
+static enum status huggingface_check_model(const struct config_json *json,
+    const struct huggingface_type *type, struct config_node root, struct diag *diag)
 {
     for (int i = 0; i < type->keys.n; i++) {
         const struct huggingface_key *key = &type->keys.at[i];
@@ -140,37 +152,45 @@ static enum status huggingface_check_model(
     bool mixed = json->shape.separate_qkv && json->attention_dropout > 0;
     if (mixed && huggingface_differ(json->attention_dropout, json->shape.dropout))
         return diag_input(diag, config_pos(root),
-            "dropout and attention_dropout differ; attention_dropout is modelled as 0 or as dropout");
+            "dropout and attention_dropout differ; attention_dropout is modelled as 0 or as "
+            "dropout");
     return STATUS_OK;
 }
 
 /* ---- what several keys say together ---- */
 
-/* Llama4TextConfig lists what no_rope_layer_interval and interleave_moe_layer_step say: 0 for each block that turns no
- * positions, and the blocks that have experts. Null and an empty list are as they say. */
-static enum status check_llama4_lists(const struct config_json *json, struct config_node root, struct diag *diag)
+/* Llama4TextConfig lists what no_rope_layer_interval and interleave_moe_layer_step say: 0 for each
+ * block that turns no positions, and the blocks that have experts. Null and an empty list are as
+ * they say. */
+static enum status check_llama4_lists(
+    const struct config_json *json, struct config_node root, struct diag *diag)
 {
     const struct model_shape *shape = &json->shape;
-    struct config_node turned = config_find(root, "no_rope_layers"), routed = config_find(root, "moe_layers");
+    struct config_node turned = config_find(root, "no_rope_layers"),
+                       routed = config_find(root, "moe_layers");
     int n_turned = config_count(turned), n_routed = config_count(routed), k = 0;
     if (n_turned > 0 && n_turned != shape->n_layers)
-        return diag_input(diag, config_pos(turned), "no_rope_layers is a list of 0 or 1 for each of the %ld layers",
-            (long)shape->n_layers);
+        return diag_input(diag, config_pos(turned),
+            "no_rope_layers is a list of 0 or 1 for each of the %ld layers", (long)shape->n_layers);
     for (int i = 0; i < n_turned; i++)
-        if (strcmp(config_text(config_item(turned, i)), (i + 1) % shape->full_attention_every == 0 ? "0" : "1") != 0)
+        if (strcmp(config_text(config_item(turned, i)),
+                (i + 1) % shape->full_attention_every == 0 ? "0" : "1") != 0)
             return diag_input(diag, config_pos(config_item(turned, i)),
-                "no_rope_layers: modelled is 0 in every %ld-th block, as no_rope_layer_interval says, 1 else",
+                "no_rope_layers: modelled is 0 in every %ld-th block, as no_rope_layer_interval "
+                "says, 1 else",
                 (long)shape->full_attention_every);
     for (int64_t block = 0; block < shape->n_layers && n_routed > 0; block++) {
         if (model_local_experts(shape, block) == 0)
             continue;
         if (k == n_routed || strtoll(config_text(config_item(routed, k++)), NULL, 10) != block)
             return diag_input(diag, config_pos(routed),
-                "moe_layers: modelled are experts in every %ld-th block, as interleave_moe_layer_step says",
+                "moe_layers: modelled are experts in every %ld-th block, as "
+                "interleave_moe_layer_step says",
                 (long)(shape->moe.every > 1 ? shape->moe.every : 1));
     }
     if (k < n_routed)
-        return diag_input(diag, config_pos(config_item(routed, k)), "moe_layers names blocks that have no experts");
+        return diag_input(diag, config_pos(config_item(routed, k)),
+            "moe_layers names blocks that have no experts");
     return STATUS_OK;
 }
 
@@ -187,8 +207,10 @@ static void derive_falcon(struct config_json *json)
     shape->rotary_share = json->alibi ? 0 : 1;
 }
 
-/* Qwen2MoeDecoderLayer: blocks that the list names are dense; modelled where these are the first ones. */
-static enum status read_dense_layers(struct config_json *json, struct config_node root, struct diag *diag)
+/* Qwen2MoeDecoderLayer: blocks that the list names are dense; modelled where these are the first
+ * ones. */
+static enum status read_dense_layers(
+    struct config_json *json, struct config_node root, struct diag *diag)
 {
     struct config_node list = config_find(root, "mlp_only_layers");
     int n = config_count(list);
@@ -208,7 +230,8 @@ static void derive_experts(struct config_json *json)
     moe->shared_gate = moe->shared_gate && moe->shared_d_ff > 0;
     moe->groups = moe->groups > 1 ? moe->groups : 0;
     moe->kept_groups = moe->groups > 1 ? json->kept_groups : 0;
-    moe->normalised = moe->normalised || (json->routed_scaling > 0 && huggingface_differ(json->routed_scaling, 1));
+    moe->normalised = moe->normalised ||
+                      (json->routed_scaling > 0 && huggingface_differ(json->routed_scaling, 1));
 }
 
 static void derive_classes(struct model_shape *shape, struct config_node root)
@@ -227,7 +250,9 @@ static enum status huggingface_derive(struct config_json *json, const struct hug
     enum status status = STATUS_OK;
     derive_classes(shape, root);
     if ((shape->family == MODEL_GPT || shape->family == MODEL_NEOX) && shape->d_ff == 0)
-        shape->d_ff = 4 * shape->d_model; /* GPT2Block: n_inner if not None else 4 * hidden_size; BLOOM, Falcon */
+        shape->d_ff =
+            4 *
+            shape->d_model; /* GPT2Block: n_inner if not None else 4 * hidden_size; BLOOM, Falcon */
     if (strcmp(type->name, "falcon") == 0)
         derive_falcon(json);
     if (shape->separate_qkv) {
@@ -264,20 +289,23 @@ static enum status huggingface_derive(struct config_json *json, const struct hug
 /* ---- the file ---- */
 
 /* The keys as a table, by which an error of the shape finds its place. */
-static const struct config_table *huggingface_table_of(const struct huggingface_type *type, struct arena *arena)
+static const struct config_table *huggingface_table_of(
+    const struct huggingface_type *type, struct arena *arena)
 {
     struct config_table *table = ARENA_NEW(arena, struct config_table);
     struct config_field *fields = ARENA_ARRAY(arena, struct config_field, type->keys.n);
     *table = (struct config_table){
-        .what = arena_strdup(arena, config_text(config_find(type->entry, "what"))), .fields = fields};
+        .what = arena_strdup(arena, config_text(config_find(type->entry, "what"))),
+        .fields = fields};
     for (int i = 0; i < type->keys.n; i++)
-        if (is_assigned(&type->keys.at[i].field) && type->keys.at[i].field.offset < sizeof(struct model_shape))
+        if (is_assigned(&type->keys.at[i].field) &&
+            type->keys.at[i].field.offset < sizeof(struct model_shape))
             fields[table->n_fields++] = type->keys.at[i].field;
     return table;
 }
 
-static enum status read_type(struct config_json *json, const struct huggingface_type *type, struct config_node root,
-    struct arena *arena, struct diag *diag)
+static enum status read_type(struct config_json *json, const struct huggingface_type *type,
+    struct config_node root, struct arena *arena, struct diag *diag)
 {
     const char *also_read[3] = {NULL};
     int n_also = 0;
@@ -303,32 +331,34 @@ static const char *parts_beside(struct config_node root, const char *inside, str
     const char *names = "";
     for (int i = 0; i < config_count(root); i++) {
         const char *key = config_text(config_key(root, i)), *end = strstr(key, "_config");
-        bool part =
-            end && !end[strlen("_config")] && strcmp(key, inside) != 0 && strcmp(key, "quantization_config") != 0;
+        bool part = end && !end[strlen("_config")] && strcmp(key, inside) != 0 &&
+                    strcmp(key, "quantization_config") != 0;
         if (part && config_kind(config_item(root, i)) == CONFIG_MAPPING)
             names = arena_printf(arena, "%s%s%.40s", names, *names ? ", " : "", key);
     }
     return *names ? names : "others";
 }
 
-/* Of a model of several modalities the part that the file of types names: the decoder. The whole says whether its head
- * is its embedding. */
-static void go_inside(struct config_node types, struct config_node *root, struct config_node *model_type,
-    struct arena *arena, struct diag *diag)
+/* Of a model of several modalities the part that the file of types names: the decoder. The whole
+ * says whether its head is its embedding. */
+static void go_inside(struct config_node types, struct config_node *root,
+    struct config_node *model_type, struct arena *arena, struct diag *diag)
 {
     struct config_node entry = config_find(config_find(types, "types"), config_text(*model_type));
-    struct config_node inside = config_find(entry, "inside"), part = config_find(*root, config_text(inside));
+    struct config_node inside = config_find(entry, "inside"),
+                       part = config_find(*root, config_text(inside));
     if (!inside.doc || config_kind(part) != CONFIG_MAPPING)
         return;
     diag_warn(diag, config_pos(part),
-        "of this model_type, '%s', the part '%s' is read; left out, with its parameters: %s", config_text(*model_type),
-        config_text(inside), parts_beside(*root, config_text(inside), arena));
+        "of this model_type, '%s', the part '%s' is read; left out, with its parameters: %s",
+        config_text(*model_type), config_text(inside),
+        parts_beside(*root, config_text(inside), arena));
     *root = part;
     *model_type = config_find(part, "model_type");
 }
 
-/* What the model is called: the folder, "qwen3-32b", of a config.json, else the file; or as its maker says, unless that
- * is a path of theirs. */
+/* What the model is called: the folder, "qwen3-32b", of a config.json, else the file; or as its
+ * maker says, unless that is a path of theirs. */
 static const char *huggingface_name_of(const char *path, const char *theirs, struct arena *arena)
 {
     static const char file[] = "config.json";
@@ -337,15 +367,17 @@ static const char *huggingface_name_of(const char *path, const char *theirs, str
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     if (strcmp(base, file) != 0)
         return arena_strdup(arena, base);
-    char *folder = realpath(slash ? arena_printf(arena, "%.*s", (int)(slash - path + 1), path) : ".", NULL);
+    char *folder =
+        realpath(slash ? arena_printf(arena, "%.*s", (int)(slash - path + 1), path) : ".", NULL);
     const char *last = folder ? strrchr(folder, '/') : NULL;
     const char *name = arena_strdup(arena, last && last[1] ? last + 1 : path);
     free(folder);
     return name;
 }
 
-static enum status read_by(struct config_node types, struct model_shape *out, struct config_node root, bool force,
-    const struct config_table **table, struct arena *arena, struct diag *diag)
+static enum status read_by(struct config_node types, struct model_shape *out,
+    struct config_node root, bool force, const struct config_table **table, struct arena *arena,
+    struct diag *diag)
 {
     struct huggingface_type type = {.force = force};
     struct config_node model_type = config_find(root, "model_type"), whole = root;
@@ -358,11 +390,14 @@ static enum status read_by(struct config_node types, struct model_shape *out, st
     enum status status = huggingface_type(&type, &json, types, root, model_type, arena, diag);
     if (!status)
         status = read_type(&json, &type, root, arena, diag);
-    if (!config_find(root, "tie_word_embeddings").doc && config_find(whole, "tie_word_embeddings").doc)
-        json.shape.tied_embeddings = strcmp(config_text(config_find(whole, "tie_word_embeddings")), "true") == 0;
+    if (!config_find(root, "tie_word_embeddings").doc &&
+        config_find(whole, "tie_word_embeddings").doc)
+        json.shape.tied_embeddings =
+            strcmp(config_text(config_find(whole, "tie_word_embeddings")), "true") == 0;
     *table = huggingface_table_of(&type, arena);
     huggingface_forget(&type);
-    const char *path = config_pos(root).file, *name = config_text(config_find(root, "_name_or_path"));
+    const char *path = config_pos(root).file,
+               *name = config_text(config_find(root, "_name_or_path"));
     json.shape.name = huggingface_name_of(path, name, arena);
     json.shape.source = arena_printf(arena, "Hugging Face config.json: %s", path);
     *out = json.shape;

@@ -1,20 +1,23 @@
-/* Llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU. As Hugging Face transformers 4 runs it in eager
- * mode (modeling_llama.py); names as in LlamaForCausalLM. Of Mistral, Qwen2, Qwen3, Phi-3 and Gemma 1 to 3 what differs
- * is a member of struct model_shape: biases of q, k and v, norms of q and k, norms behind the sub-layers, fused
- * matrices, the gate's function, caps of scores and logits, windows; mixtures of experts (Mixtral, Qwen-MoE, DeepSeek)
- * are in moe.c, DeepSeek's latent attention in mla.c, V4's compressed one in compressed.c, blocks that differ from one
- * another in blocks.c. Key and value heads are repeated before attention, with flash attention too (as transformers'
- * SDPA path and torchtitan do).
+/* Llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU. As Hugging Face transformers 4
+ * runs it in eager mode (modeling_llama.py); names as in LlamaForCausalLM. Of Mistral, Qwen2,
+ * Qwen3, Phi-3 and Gemma 1 to 3 what differs is a member of struct model_shape: biases of q, k and
+ * v, norms of q and k, norms behind the sub-layers, fused matrices, the gate's function, caps of
+ * scores and logits, windows; mixtures of experts (Mixtral, Qwen-MoE, DeepSeek) are in moe.c,
+ * DeepSeek's latent attention in mla.c, V4's compressed one in compressed.c, blocks that differ
+ * from one another in blocks.c. Key and value heads are repeated before attention, with flash
+ * attention too (as transformers' SDPA path and torchtitan do).
  *
  * The head and multi-token prediction (DeepSeek-V3) are in mtp.c.
  *
- * A sliding window (Mistral, Qwen2) narrows flash attention; naive attention computes all scores and masks.
+ * A sliding window (Mistral, Qwen2) narrows flash attention; naive attention computes all scores
+ * and masks.
  *
- * Ignored: that Gemma's norm multiplies by 1 + weight, in FP32; the tables of cosines and sines (once per model); the
- * copy of the logits that Hugging Face makes to shift them by one. */
+ * Ignored: that Gemma's norm multiplies by 1 + weight, in FP32; the tables of cosines and sines
+ * (once per model); the copy of the logits that Hugging Face makes to shift them by one. */
 #include "model/family.h"
 
-static void projection(struct model_builder *b, const char *name, int64_t out, int64_t in, bool bias)
+static void projection(
+    struct model_builder *b, const char *name, int64_t out, int64_t in, bool bias)
 {
     build_tensor(b, arena_printf(b->arena, "self_attn.%s.weight", name), out, in);
     if (bias)
@@ -101,7 +104,8 @@ static void own_tensors(struct model_builder *b, int block)
 {
     const struct model_shape *s = b->shape;
     hyper_tensors(b, "hc_attn");
-    bool mixes = model_mixes(s, block + 1), attends = model_attends(s, block + 1), feeds = has_feed_forward(s, block);
+    bool mixes = model_mixes(s, block + 1), attends = model_attends(s, block + 1),
+         feeds = has_feed_forward(s, block);
     if (mixes)
         mixer_tensors(b);
     if (attends && s->compressed.pattern)
@@ -145,7 +149,8 @@ static void llama_layers(struct model_builder *b)
 }
 
 /* Of each head; names of tensors as in the scope self_attn. */
-static int head_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
+static int head_norm(
+    struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
 {
     int64_t rows = c->workload->micro_batch * c->workload->seq_len, d = c->shape->d_kv;
     int view = tape_view(t, "heads", x, rows * heads, d);
@@ -154,13 +159,16 @@ static int head_norm(struct tape *t, const struct segment_context *c, const char
 }
 
 /* Without a weight: x.float() times rsqrt of the mean of its squares (Llama4TextL2Norm). */
-int family_plain_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
+int family_plain_norm(
+    struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
 {
     int64_t rows = c->workload->micro_batch * c->workload->seq_len, d = c->shape->d_kv;
     int view = tape_view(t, "heads", x, rows * heads, d);
-    int wide = tape_cast(t, arena_printf(c->arena, "%s.float", name), view, dtype_bytes(DTYPE_FP32));
+    int wide =
+        tape_cast(t, arena_printf(c->arena, "%s.float", name), view, dtype_bytes(DTYPE_FP32));
     int mean = tape_mean(t, "qk_norm.mean", tape_map(t, "qk_norm.pow", TAPE_POWER, wide));
-    int factor = tape_map(t, "qk_norm.rsqrt", TAPE_RSQRT, tape_map(t, "qk_norm.eps", TAPE_SHIFT, mean));
+    int factor =
+        tape_map(t, "qk_norm.rsqrt", TAPE_RSQRT, tape_map(t, "qk_norm.eps", TAPE_SHIFT, mean));
     int normed = tape_cast_to_storage(t, "qk_norm.to", tape_mul(t, "qk_norm.mul", wide, factor));
     return tape_view(t, "heads", normed, rows, heads * d);
 }
@@ -171,7 +179,8 @@ static void llama_project(struct tape *t, const struct model_shape *s, int x, in
     const int64_t widths[3] = {inner, kv, s->n_kv_heads * value_dim(s)};
     if (s->fused_projections) {
         int all = tape_linear(t, "qkv_proj", x);
-        tape_split(t, "split", family_copies_qkv(t, s) ? tape_clone(t, "qkv.contiguous", all) : all, widths, qkv, 3);
+        tape_split(t, "split", family_copies_qkv(t, s) ? tape_clone(t, "qkv.contiguous", all) : all,
+            widths, qkv, 3);
         return;
     }
     qkv[0] = tape_linear(t, "q_proj", x);
@@ -179,7 +188,8 @@ static void llama_project(struct tape *t, const struct model_shape *s, int x, in
     qkv[2] = s->keys_are_values ? qkv[1] : tape_linear(t, "v_proj", x);
 }
 
-/* To a fused kernel chunks are as sequences; those that do not fill the sequence count as equal ones. */
+/* To a fused kernel chunks are as sequences; those that do not fill the sequence count as equal
+ * ones. */
 static void cut_into_chunks(const struct segment_context *c, struct tape_attention *a)
 {
     int64_t chunk = model_chunk(c->shape, c->layer), length = c->workload->seq_len;
@@ -229,7 +239,8 @@ static int llama_attention(struct tape *t, const struct segment_context *c, int 
     }
     int context = attend(t, c, qkv[0], qkv[1], qkv[2]);
     if (c->shape->attention_gate)
-        context = tape_mul(t, "gate.mul", context, tape_map(t, "gate.sigmoid", TAPE_SIGMOID, gated[1]));
+        context =
+            tape_mul(t, "gate.mul", context, tape_map(t, "gate.sigmoid", TAPE_SIGMOID, gated[1]));
     return tape_linear_row(t, "o_proj", context);
 }
 
@@ -237,13 +248,15 @@ static int llama_attention(struct tape *t, const struct segment_context *c, int 
 static int llama_feed_forward(struct tape *t, const struct model_shape *s, int x)
 {
     if (s->squared_relu)
-        return tape_linear_row(t, "down_proj", tape_squared_relu(t, "act_fn", tape_linear(t, "up_proj", x)));
+        return tape_linear_row(
+            t, "down_proj", tape_squared_relu(t, "act_fn", tape_linear(t, "up_proj", x)));
     enum tape_function function = s->gelu_gate ? TAPE_GELU : TAPE_SILU;
     if (s->fused_projections) {
         const int64_t widths[2] = {s->d_ff, s->d_ff};
         int parts[2];
         if (tape_has_transformer_engine(t) && !s->gelu_gate)
-            return tape_linear_row(t, "down_proj", tape_swiglu(t, "swiglu", tape_linear(t, "gate_up_proj", x)));
+            return tape_linear_row(
+                t, "down_proj", tape_swiglu(t, "swiglu", tape_linear(t, "gate_up_proj", x)));
         tape_split(t, "chunk", tape_linear(t, "gate_up_proj", x), widths, parts, 2);
         int gate = tape_map(t, "activation_fn", function, parts[0]);
         return tape_linear_row(t, "down_proj", tape_mul(t, "mul", gate, parts[1]));
@@ -289,11 +302,12 @@ static int mixed(const struct segment_context *c, int x)
                                                : llama_attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
     out = c->shape->post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
-    return c->shape->hyper > 1 ? hyper_leave(c, "hc_attn", &pass, out) : tape_add(t, "self_attn.residual", x, out);
+    return c->shape->hyper > 1 ? hyper_leave(c, "hc_attn", &pass, out)
+                               : tape_add(t, "self_attn.residual", x, out);
 }
 
-/* Gemma4TextDecoderLayer: the experts read the residual stream by another norm. Ignored: that the router reads
- * it by another, without weights, times router.scale. */
+/* Gemma4TextDecoderLayer: the experts read the residual stream by another norm. Ignored: that the
+ * router reads it by another, without weights, times router.scale. */
 static int llama_beside(const struct segment_context *c, int x, int normed)
 {
     struct tape *t = c->tape;
@@ -304,13 +318,15 @@ static int llama_beside(const struct segment_context *c, int x, int normed)
     tape_scope(t, "mlp");
     int routed = experts(c, in);
     tape_scope(t, "");
-    return tape_add(t, "mlp.add", out, tape_rms_norm(t, "post_feedforward_layernorm_2", routed, true));
+    return tape_add(
+        t, "mlp.add", out, tape_rms_norm(t, "post_feedforward_layernorm_2", routed, true));
 }
 
 static int fed(const struct segment_context *c, const char *norm, int x)
 {
     struct tape *t = c->tape;
-    bool post_norms = c->shape->post_norms, routed = model_local_experts(c->shape, c->layer - 1) > 0;
+    bool post_norms = c->shape->post_norms,
+         routed = model_local_experts(c->shape, c->layer - 1) > 0;
     struct hyper_pass pass;
     int normed = norm_before(t, norm, hyper_enter(c, "hc_ffn", x, &pass));
     tape_scope(t, "mlp");
@@ -319,7 +335,8 @@ static int fed(const struct segment_context *c, const char *norm, int x)
                                              : dense(c, normed);
     tape_scope(t, post_norms || c->shape->hyper > 1 ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
-    return c->shape->hyper > 1 ? hyper_leave(c, "hc_ffn", &pass, out) : tape_add(t, "residual", x, out);
+    return c->shape->hyper > 1 ? hyper_leave(c, "hc_ffn", &pass, out)
+                               : tape_add(t, "residual", x, out);
 }
 
 static int llama_block(const struct segment_context *whole)
@@ -332,22 +349,29 @@ static int llama_block(const struct segment_context *whole)
     if (feeds && c->shape->pattern)
         return fed(c, "input_layernorm", x);
     x = c->shape->blocks && c->shape->n_kv_heads == 0 ? x : mixed(c, x);
-    return feeds ? fed(c, c->shape->post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x) : x;
+    return feeds ? fed(c,
+                       c->shape->post_norms ? "pre_feedforward_layernorm"
+                                            : "post_attention_layernorm",
+                       x)
+                 : x;
 }
 
 static int llama_entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x =
-        tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len, mtp_entry_turn(c), false);
+    int x = tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
+        mtp_entry_turn(c), false);
     x = c->shape->scaled_embedding ? tape_map(t, "model.normalizer", TAPE_SCALE, x) : x;
     return hyper_begin(c, tape_neftune(t, x));
 }
 
 static int llama_forward(const struct segment_context *c)
 {
-    BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "Llama has one stack");
-    return c->kind == SEGMENT_ENTRY ? llama_entry(c) : c->kind == SEGMENT_BLOCK ? llama_block(c) : mtp_head(c);
+    BUG_IF(
+        c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "Llama has one stack");
+    return c->kind == SEGMENT_ENTRY   ? llama_entry(c)
+           : c->kind == SEGMENT_BLOCK ? llama_block(c)
+                                      : mtp_head(c);
 }
 
 static const char *llama_check(const struct model_shape *s, size_t *offset)
@@ -356,18 +380,22 @@ static const char *llama_check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(n_kv_heads, s->n_heads % s->n_kv_heads != 0,
             "the number of heads must be a multiple of the number of key heads"),
         MODEL_RULE(d_kv, s->d_kv % 2 != 0, "rotary positions need an even head dimension"),
-        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "Llama has one stack: its layers are n_layers"),
-        MODEL_RULE(relative_buckets, s->relative_buckets != 0, "Llama has no relative position buckets"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0,
+            "Llama has one stack: its layers are n_layers"),
+        MODEL_RULE(
+            relative_buckets, s->relative_buckets != 0, "Llama has no relative position buckets"),
         MODEL_RULE(max_positions, s->max_positions != 0, "Llama has no learned positions"),
         MODEL_RULE(gated_ffn, s->gated_ffn == s->squared_relu,
-            "Llama's feed-forward layer is gated, or (gated_ffn: false) has squared_relu; for others take the family "
+            "Llama's feed-forward layer is gated, or (gated_ffn: false) has squared_relu; for "
+            "others take the family "
             "gpt"),
         MODEL_RULE(squared_relu, s->squared_relu && (s->gelu_gate || s->fused_projections),
             "squared_relu is of a feed-forward layer of two matrices; leave the gate out"),
         MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),
         MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
             "max_window_layers is of a sliding_window, which is not given"),
-        MODEL_RULE(fused_projections, s->fused_projections && s->value_dim > 0 && s->value_dim != s->d_kv,
+        MODEL_RULE(fused_projections,
+            s->fused_projections && s->value_dim > 0 && s->value_dim != s->d_kv,
             "values of another dimension than keys are modelled with separate matrices"),
         MODEL_RULE(full_attention_every,
             s->full_attention_every > 0 && s->sliding_window == 0 && s->attention_chunk == 0,
@@ -376,7 +404,8 @@ static const char *llama_check(const struct model_shape *s, size_t *offset)
             "full_unrotated is of the blocks of full_attention_every, which is not given"),
         MODEL_RULE(attention_chunk, s->attention_chunk > 0 && s->sliding_window > 0,
             "attention is in chunks or in a window; leave one of them out"),
-        MODEL_RULE(output_bias, s->output_bias && !s->biases, "output_bias stands beside biases, which are not given"),
+        MODEL_RULE(output_bias, s->output_bias && !s->biases,
+            "output_bias stands beside biases, which are not given"),
         MODEL_RULE(attention_gate, s->attention_gate && s->fused_projections,
             "a gate of attention is modelled with separate matrices"),
     };

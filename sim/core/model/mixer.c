@@ -1,30 +1,35 @@
 /* What a block has in the place of attention. Layouts and names as in Hugging Face transformers.
- *   deltanet  Qwen3NextGatedDeltaNet: q, k, v and a gate by one matrix, two numbers a head by another, a filter over q,
- *             k and v, the gated delta rule, a norm of each head times silu(gate), a projection back
- *             (Qwen3.5: q, k and v, the gate and the two numbers by a matrix each)
- *   mamba     JambaMambaMixer: x and a gate by one matrix, a filter over x, of which time steps, B and C are made and
- *             normed, a selective scan, silu(gate), a projection back
- *   mamba2    Mamba2Mixer: a gate, x with B and C, and time steps by one matrix, a filter, SSD, a norm, a projection
+ *   deltanet  Qwen3NextGatedDeltaNet: q, k, v and a gate by one matrix, two numbers a head by
+ *             another, a filter over q, k and v, the gated delta rule, a norm of each head times
+ *             silu(gate), a projection back (Qwen3.5: q, k and v, the gate and the two numbers by a
+ *             matrix each)
+ *   mamba     JambaMambaMixer: x and a gate by one matrix, a filter over x, of which time steps, B
+ *             and C are made and normed, a selective scan, silu(gate), a projection back
+ *   mamba2    Mamba2Mixer: a gate, x with B and C, and time steps by one matrix, a filter, SSD, a
+ *             norm, a projection
  * The scans and their rates: model/tape_scan.c.
  *
- * A pattern (Nemotron-H, arXiv 2504.03624) says block by block which one sub-layer it has: the mixer, attention, the
- * feed-forward layer or (Nemotron 3) experts, with a norm before it.
+ * A pattern (Nemotron-H, arXiv 2504.03624) says block by block which one sub-layer it has: the
+ * mixer, attention, the feed-forward layer or (Nemotron 3) experts, with a norm before it.
  *
- * Ignored: norms of DeltaNet's queries and keys, which its kernel does; softplus and the like of numbers a head; that
- * Mamba 2's norm is a gated one over groups. */
+ * Ignored: norms of DeltaNet's queries and keys, which its kernel does; softplus and the like of
+ * numbers a head; that Mamba 2's norm is a gated one over groups. */
 #include "model/family.h"
 
 #include <string.h>
 
-const char *const mixer_names[MIXER_COUNT + 1] = {
-    [MIXER_NONE] = "none", [MIXER_DELTANET] = "deltanet", [MIXER_MAMBA] = "mamba", [MIXER_MAMBA2] = "mamba2"};
+const char *const mixer_names[MIXER_COUNT + 1] = {[MIXER_NONE] = "none",
+    [MIXER_DELTANET] = "deltanet",
+    [MIXER_MAMBA] = "mamba",
+    [MIXER_MAMBA2] = "mamba2"};
 
 bool model_mixes(const struct model_shape *shape, int layer)
 {
     const struct model_mixer *m = &shape->mixer;
     if (shape->pattern)
         return layer > 0 && shape->pattern[layer - 1] == 'M';
-    bool attends = m->attention_every > 0 && model_kind_of(shape, layer) % m->attention_every == m->attention_at;
+    bool attends = m->attention_every > 0 &&
+                   model_kind_of(shape, layer) % m->attention_every == m->attention_at;
     return layer > 0 && m->kind != MIXER_NONE && !attends;
 }
 
@@ -83,7 +88,8 @@ void mixer_tensors(struct model_builder *b)
         build_tensor(b, "self_attn.in_proj_b.weight", m->heads, d);
         build_tensor(b, "self_attn.in_proj_a.weight", m->heads, d);
     } else {
-        build_tensor(b, "self_attn.in_proj.weight", filtered(m) + inner(m) + (steps ? m->heads : 0), d);
+        build_tensor(
+            b, "self_attn.in_proj.weight", filtered(m) + inner(m) + (steps ? m->heads : 0), d);
         if (delta)
             build_tensor(b, "self_attn.in_proj_ba.weight", 2 * m->heads, d);
     }
@@ -152,7 +158,9 @@ static int mamba(const struct segment_context *c, int x)
 int mixer_forward(const struct segment_context *c, int x)
 {
     int kind = c->shape->mixer.kind;
-    int out = kind == MIXER_DELTANET ? deltanet(c, x) : kind == MIXER_MAMBA2 ? mamba2(c, x) : mamba(c, x);
+    int out = kind == MIXER_DELTANET ? deltanet(c, x)
+              : kind == MIXER_MAMBA2 ? mamba2(c, x)
+                                     : mamba(c, x);
     return tape_linear(c->tape, "out_proj", out);
 }
 
@@ -163,20 +171,26 @@ const char *mixer_check(const struct model_shape *s, size_t *offset)
     const struct model_rule rules[] = {
         MODEL_RULE(mixer, !mixes && m->heads > 0, "a mixer has a kind other than none"),
         MODEL_RULE(mixer,
-            mixes && (m->heads == 0 || m->head_dim == 0 || m->groups == 0 || m->state == 0 || m->conv == 0),
+            mixes && (m->heads == 0 || m->head_dim == 0 || m->groups == 0 || m->state == 0 ||
+                         m->conv == 0),
             "a mixer needs heads, head_dim, groups, state and conv"),
-        MODEL_RULE(mixer, m->kind == MIXER_MAMBA && (m->dt_rank == 0 || m->groups != 1 || m->heads != 1),
+        MODEL_RULE(mixer,
+            m->kind == MIXER_MAMBA && (m->dt_rank == 0 || m->groups != 1 || m->heads != 1),
             "mamba has one head of all channels, one group and a dt_rank"),
         MODEL_RULE(mixer, m->apart && m->kind != MIXER_DELTANET, "apart is of deltanet's matrices"),
         MODEL_RULE(mixer, mixes && m->groups > 0 && m->heads % m->groups != 0,
             "the number of a mixer's heads must be a multiple of its groups"),
         MODEL_RULE(mixer, m->attention_at > 0 && m->attention_at >= m->attention_every,
             "attention_at is less than attention_every"),
-        MODEL_RULE(mixer, mixes && s->post_norms, "mixers are modelled with one norm before each sub-layer"),
-        MODEL_RULE(pattern, s->pattern && strchr(s->pattern, 'M') && !mixes, "blocks 'M' of a pattern need a mixer"),
-        MODEL_RULE(pattern, s->pattern && strchr(s->pattern, '-') && s->d_ff == 0, "blocks '-' of a pattern need d_ff"),
+        MODEL_RULE(mixer, mixes && s->post_norms,
+            "mixers are modelled with one norm before each sub-layer"),
+        MODEL_RULE(pattern, s->pattern && strchr(s->pattern, 'M') && !mixes,
+            "blocks 'M' of a pattern need a mixer"),
+        MODEL_RULE(pattern, s->pattern && strchr(s->pattern, '-') && s->d_ff == 0,
+            "blocks '-' of a pattern need d_ff"),
         MODEL_RULE(pattern, s->pattern && (m->attention_every > 0 || s->full_attention_every > 0),
-            "a pattern says which blocks attend; leave attention_every and full_attention_every out"),
+            "a pattern says which blocks attend; leave attention_every and full_attention_every "
+            "out"),
         MODEL_RULE(pattern, s->pattern && (s->post_norms || s->mtp_layers > 0),
             "a pattern is modelled without norms behind sub-layers and multi-token prediction"),
     };

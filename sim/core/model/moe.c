@@ -1,53 +1,63 @@
-/* Mixture of experts: router, dispatch, experts, combine, shared expert, in this order except that the shared expert
- * comes first. T tokens of a rank, k experts of E a token, e ranks share them, each expert's width is cut over t of
- * them.
+/* Mixture of experts: router, dispatch, experts, combine, shared expert, in this order except that
+ * the shared expert comes first. T tokens of a rank, k experts of E a token, e ranks share them,
+ * each expert's width is cut over t of them.
  *
- * Names and layout are those of transformers 5: mlp.gate, mlp.experts.gate_up_proj and .down_proj with the matrices of
- * a block's experts one upon another, mlp.shared_expert (Qwen2-MoE, with mlp.shared_expert_gate) or mlp.shared_experts
- * (DeepSeek, several shared ones as one of their width). With squared_relu (Nemotron-H) all of them have two matrices,
- * .up_proj in the place of .gate_up_proj, and one kernel squares and multiplies by the probabilities in SwiGLU's place.
+ * Names and layout are those of transformers 5: mlp.gate, mlp.experts.gate_up_proj and .down_proj
+ * with the matrices of a block's experts one upon another, mlp.shared_expert (Qwen2-MoE, with
+ * mlp.shared_expert_gate) or mlp.shared_experts (DeepSeek, several shared ones as one of their
+ * width). With squared_relu (Nemotron-H) all of them have two matrices, .up_proj in the place of
+ * .gate_up_proj, and one kernel squares and multiplies by the probabilities in SwiGLU's place.
  *
- * With a latent (Nemotron 3's LatentMoE: moe_latent_size) a matrix of all experts, fc1_latent_proj, narrows the tokens
- * before dispatch, and another, fc2_latent_proj, widens their sum behind combine; router and shared expert read the
- * residual stream. So the exchanges carry the latent, too. Each rank has both matrices whole, also under tensor
- * parallelism. Sources: transformers' NemotronHMoE and Megatron-LM's moe_layer.py (recalled), whose FLOP count replaces
- * d_model by the latent and adds 2 x d_model x latent (moe_latent_size in training.py). There the shared expert does
- * not overlap the exchanges of a latent; here moe_shared_expert_overlap is refused with it.
+ * With a latent (Nemotron 3's LatentMoE: moe_latent_size) a matrix of all experts, fc1_latent_proj,
+ * narrows the tokens before dispatch, and another, fc2_latent_proj, widens their sum behind
+ * combine; router and shared expert read the residual stream. So the exchanges carry the latent,
+ * too. Each rank has both matrices whole, also under tensor parallelism. Sources: transformers'
+ * NemotronHMoE and Megatron-LM's moe_layer.py (recalled), whose FLOP count replaces d_model by the
+ * latent and adds 2 x d_model x latent (moe_latent_size in training.py). There the shared expert
+ * does not overlap the exchanges of a latent; here moe_shared_expert_overlap is refused with it.
  *
- * expert_kernels grouped is Megatron-LM with TransformerEngine: rows in the order of experts, products of all of a
- * rank's experts in one kernel, one kernel for SwiGLU and the probabilities, rows summed again. The host waits for the
- * numbers of rows before it can start products (a copy to the host and a synchronisation). Dispatchers:
- * - alltoall: gather of T k rows; an all_gather of the counts; all_to_all of rows (T k d_model elements) and of
- *   probabilities; over t > 1 an all_gather of both; rows sorted by expert where a rank has several; back the same way.
- * - flex, DeepEP: a token goes once to each rank that has one of its experts (coll/deepep.c), and what has come is
- *   gathered into the order of experts there; the host waits for the numbers of rows, which the kernel exchanges; sums
- *   over a rank's experts, which the combine adds up on the way back. HybridEP: its kernels also gather and sum.
- * - allgather: all_gather of tokens and of all E probabilities over e t ranks; gather of the rank's rows; back by a sum
- *   in place and a reduce_scatter.
- * expert_kernels loop on one rank is transformers' eager loop: a mask of every expert and choice; for each expert its
- * rows are looked up, which the host waits for, gathered, multiplied, weighted and added. Matrices are as transformers
- * 4 has them, each by itself (in version 5 the gradient of each is added to one of all). Over several ranks it is
- * Megatron's SequentialMLP: as grouped, but products and SwiGLU run expert by expert, whose results are concatenated.
+ * expert_kernels grouped is Megatron-LM with TransformerEngine: rows in the order of experts,
+ * products of all of a rank's experts in one kernel, one kernel for SwiGLU and the probabilities,
+ * rows summed again. The host waits for the numbers of rows before it can start products (a copy to
+ * the host and a synchronisation). Dispatchers:
+ * - alltoall: gather of T k rows; an all_gather of the counts; all_to_all of rows (T k d_model
+ *   elements) and of probabilities; over t > 1 an all_gather of both; rows sorted by expert where a
+ *   rank has several; back the same way.
+ * - flex, DeepEP: a token goes once to each rank that has one of its experts (coll/deepep.c), and
+ *   what has come is gathered into the order of experts there; the host waits for the numbers of
+ *   rows, which the kernel exchanges; sums over a rank's experts, which the combine adds up on the
+ *   way back. HybridEP: its kernels also gather and sum.
+ * - allgather: all_gather of tokens and of all E probabilities over e t ranks; gather of the rank's
+ *   rows; back by a sum in place and a reduce_scatter.
+ * expert_kernels loop on one rank is transformers' eager loop: a mask of every expert and choice;
+ * for each expert its rows are looked up, which the host waits for, gathered, multiplied, weighted
+ * and added. Matrices are as transformers 4 has them, each by itself (in version 5 the gradient of
+ * each is added to one of all). Over several ranks it is Megatron's SequentialMLP: as grouped, but
+ * products and SwiGLU run expert by expert, whose results are concatenated.
  *
- * Balance: experts of a rank get equal numbers of rows. With expert_imbalance a rank's experts get that multiple of the
- * mean rank's rows; the message of an exchange grows as much, for all to all wait for their busiest. FLOP of the model
- * count T k rows. expert_spread draws the multiple, block by block; each block's busiest rank is the one that is
- * modelled, in memory too, where no rank is the busiest of all. An expert takes at most expert_capacity times its mean
- * of a rank's tokens. pad_to_capacity: just as many, so that no numbers of rows are exchanged or waited for.
+ * Balance: experts of a rank get equal numbers of rows. With expert_imbalance a rank's experts get
+ * that multiple of the mean rank's rows; the message of an exchange grows as much, for all to all
+ * wait for their busiest. FLOP of the model count T k rows. expert_spread draws the multiple, block
+ * by block; each block's busiest rank is the one that is modelled, in memory too, where no rank is
+ * the busiest of all. An expert takes at most expert_capacity times its mean of a rank's tokens.
+ * pad_to_capacity: just as many, so that no numbers of rows are exchanged or waited for.
  *
- * Assumed: the router multiplies in the storage format (moe_router_dtype none; transformers takes FP32 for DeepSeek),
- * its scores are FP32. aux_loss: the loss that balances experts. Ignored: other such losses, the sort of indices, the
- * bytes of the map of tokens and experts and its gather, fused routing.
+ * Assumed: the router multiplies in the storage format (moe_router_dtype none; transformers takes
+ * FP32 for DeepSeek), its scores are FP32. aux_loss: the loss that balances experts. Ignored: other
+ * such losses, the sort of indices, the bytes of the map of tokens and experts and its gather,
+ * fused routing.
  *
- * In FP8 and NVFP4 the number of rows of an expert has to be a multiple of 16. Megatron-LM's TEGroupedMLP copies all
- * rows into such places before the products and back behind them (TransformerEngine's Fp8Padding and Fp8Unpadding,
- * core 0.9 and later; they copy nothing where the numbers already fit, which they do by chance only). With
- * moe_router_padding_for_quantization the router fills up, with HybridEP its kernel does (recalled), and nothing is
- * copied. Ignored: that probabilities are copied, too; the rows that are filled up; SequentialMLP's copies.
+ * In FP8 and NVFP4 the number of rows of an expert has to be a multiple of 16. Megatron-LM's
+ * TEGroupedMLP copies all rows into such places before the products and back behind them
+ * (TransformerEngine's Fp8Padding and Fp8Unpadding, core 0.9 and later; they copy nothing where the
+ * numbers already fit, which they do by chance only). With moe_router_padding_for_quantization the
+ * router fills up, with HybridEP its kernel does (recalled), and nothing is copied. Ignored: that
+ * probabilities are copied, too; the rows that are filled up; SequentialMLP's copies.
  *
- * Permutation to the order of experts and back: each row is read and written once, as TransformerEngine's kernels and
- * HybridEP's do. Without moe_permute_fusion they are index_select, a product with the probabilities, scatter_add_ into
- * zeros, and their backward passes, by a measured multiple of it. */
+ * Permutation to the order of experts and back: each row is read and written once, as
+ * TransformerEngine's kernels and HybridEP's do. Without moe_permute_fusion they are index_select,
+ * a product with the probabilities, scatter_add_ into zeros, and their backward passes, by a
+ * measured multiple of it. */
 #include "model/family.h"
 
 #include "base/rng.h"
@@ -55,19 +65,23 @@
 #include <math.h>
 #include <string.h>
 
-const char *const router_names[ROUTER_COUNT + 1] = {
-    [ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid", [ROUTER_PLAIN_SIGMOID] = "plain_sigmoid"};
+const char *const router_names[ROUTER_COUNT + 1] = {[ROUTER_SOFTMAX] = "softmax",
+    [ROUTER_SIGMOID] = "sigmoid",
+    [ROUTER_PLAIN_SIGMOID] = "plain_sigmoid"};
 const char *const expert_kernel_names[EXPERT_KERNELS_COUNT + 1] = {
     [EXPERTS_GROUPED] = "grouped", [EXPERTS_LOOP] = "loop"};
 const char *const token_dispatcher_names[DISPATCHER_COUNT + 1] = {
-    [DISPATCHER_ALLTOALL] = "alltoall", [DISPATCHER_ALLGATHER] = "allgather", [DISPATCHER_FLEX] = "flex"};
-const char *const flex_backend_names[FLEX_BACKEND_COUNT + 1] = {[FLEX_DEEPEP] = "deepep", [FLEX_HYBRIDEP] = "hybridep"};
+    [DISPATCHER_ALLTOALL] = "alltoall",
+    [DISPATCHER_ALLGATHER] = "allgather",
+    [DISPATCHER_FLEX] = "flex"};
+const char *const flex_backend_names[FLEX_BACKEND_COUNT + 1] = {
+    [FLEX_DEEPEP] = "deepep", [FLEX_HYBRIDEP] = "hybridep"};
 
 enum { FLOAT_BYTES = 4 };
 
-/* What PyTorch's kernels for permutation take over those that read and write each row once. Kind: measured, A100, of
- * which permutation reaches 0.1879 of the HBM's rate and plain streams 0.91 (github MooreThreads/SimuMax, a100_pcie).
- */
+/* What PyTorch's kernels for permutation take over those that read and write each row once. Kind:
+ * measured, A100, of which permutation reaches 0.1879 of the HBM's rate and plain streams 0.91
+ * (github MooreThreads/SimuMax, a100_pcie). */
 static const double unfused_permutation = 0.91 / 0.1879;
 
 int64_t model_local_experts(const struct model_shape *shape, int64_t block)
@@ -75,7 +89,8 @@ int64_t model_local_experts(const struct model_shape *shape, int64_t block)
     const struct model_moe *moe = &shape->moe;
     block = model_kind_of(shape, block + 1) - 1;
     bool routed = shape->pattern ? shape->pattern[block] == 'E'
-                                 : block >= moe->dense_layers && (moe->every <= 1 || (block + 1) % moe->every == 0);
+                                 : block >= moe->dense_layers &&
+                                       (moe->every <= 1 || (block + 1) % moe->every == 0);
     return !routed ? 0 : moe->local > 0 ? moe->local : moe->experts;
 }
 
@@ -96,8 +111,8 @@ int64_t model_active_params(const struct model_shape *shape, int64_t params)
     const int64_t first = first_widths(shape) * moe->d_ff, width = model_routed_width(shape);
     for (int64_t block = 0; block < shape->n_layers + shape->mtp_layers; block++)
         if (model_local_experts(shape, block) > 0)
-            params -=
-                (moe->experts - moe->per_token) * ((first + moe->d_ff) * width + (moe->biases ? first + width : 0));
+            params -= (moe->experts - moe->per_token) *
+                      ((first + moe->d_ff) * width + (moe->biases ? first + width : 0));
     return params;
 }
 
@@ -110,7 +125,8 @@ void moe_tensors(struct model_builder *b, int64_t block)
 {
     const struct model_shape *s = b->shape;
     const struct model_moe *moe = &s->moe;
-    int64_t local = moe->local > 0 ? moe->local : moe->experts, d = s->d_model, first = first_widths(s) * moe->d_ff;
+    int64_t local = moe->local > 0 ? moe->local : moe->experts, d = s->d_model,
+            first = first_widths(s) * moe->d_ff;
     int64_t width = model_routed_width(s);
     unsigned split = local < moe->experts ? 1U << AXIS_EP : 0;
     build_tensor(b, "mlp.gate.weight", moe->experts, d);
@@ -126,12 +142,14 @@ void moe_tensors(struct model_builder *b, int64_t block)
         build_tensor(b, "mlp.fc1_latent_proj.weight", moe->latent, d);
         build_tensor(b, "mlp.fc2_latent_proj.weight", d, moe->latent);
     }
-    build_tensor(b, arena_printf(b->arena, "mlp.experts.%s", moe_first_name(s)), local * first, width);
+    build_tensor(
+        b, arena_printf(b->arena, "mlp.experts.%s", moe_first_name(s)), local * first, width);
     build_split(b, split);
     build_tensor(b, "mlp.experts.down_proj", local * width, moe->d_ff);
     build_split(b, split);
     if (moe->biases) {
-        build_tensor(b, arena_printf(b->arena, "mlp.experts.%s_bias", moe_first_name(s)), local * first, 1);
+        build_tensor(
+            b, arena_printf(b->arena, "mlp.experts.%s_bias", moe_first_name(s)), local * first, 1);
         build_split(b, split);
         build_tensor(b, "mlp.experts.down_proj_bias", local * width, 1);
         build_split(b, split);
@@ -139,9 +157,12 @@ void moe_tensors(struct model_builder *b, int64_t block)
     if (moe->shared_d_ff == 0)
         return;
     if (!s->squared_relu)
-        build_tensor(b, arena_printf(b->arena, "%s.gate_proj.weight", shared_name(s)), moe->shared_d_ff, d);
-    build_tensor(b, arena_printf(b->arena, "%s.up_proj.weight", shared_name(s)), moe->shared_d_ff, d);
-    build_tensor(b, arena_printf(b->arena, "%s.down_proj.weight", shared_name(s)), d, moe->shared_d_ff);
+        build_tensor(
+            b, arena_printf(b->arena, "%s.gate_proj.weight", shared_name(s)), moe->shared_d_ff, d);
+    build_tensor(
+        b, arena_printf(b->arena, "%s.up_proj.weight", shared_name(s)), moe->shared_d_ff, d);
+    build_tensor(
+        b, arena_printf(b->arena, "%s.down_proj.weight", shared_name(s)), d, moe->shared_d_ff);
     if (moe->shared_gate)
         build_tensor(b, "mlp.shared_expert_gate.weight", 1, d);
 }
@@ -154,10 +175,12 @@ struct moe_pass {
     int x;  /* the tokens */
     int in; /* what goes to the experts of them, and its width */
     int64_t width;
-    unsigned over_ep, over_etp;       /* axes whose ranks share the experts, and each of them */
-    int64_t tokens, experts, ep, etp; /* of a rank: tokens, experts; ranks that share them; ranks that share each */
-    int64_t sent, rows;               /* rows that it sends, that its experts get */
-    int shared_hidden, shared;        /* between the shared expert's two halves; what it gives; -1: not yet */
+    unsigned over_ep, over_etp; /* axes whose ranks share the experts, and each of them */
+    int64_t tokens, experts, ep,
+        etp; /* of a rank: tokens, experts; ranks that share them; ranks that share each */
+    int64_t sent, rows; /* rows that it sends, that its experts get */
+    int shared_hidden,
+        shared; /* between the shared expert's two halves; what it gives; -1: not yet */
 };
 
 /* ---- the shared expert ---- */
@@ -192,7 +215,8 @@ static void shared_down(struct moe_pass *p)
     tape_scope(t, "mlp");
     if (!p->moe->shared_gate)
         return;
-    int gate = tape_map(t, "shared_expert_gate.sigmoid", TAPE_SIGMOID, tape_linear(t, "shared_expert_gate", p->x));
+    int gate = tape_map(
+        t, "shared_expert_gate.sigmoid", TAPE_SIGMOID, tape_linear(t, "shared_expert_gate", p->x));
     p->shared = tape_mul(t, "shared_expert_gate.mul", p->shared, gate);
 }
 
@@ -209,15 +233,19 @@ static int route(const struct moe_pass *p)
 {
     struct tape *t = p->t;
     const struct model_moe *moe = p->moe;
-    int scores = tape_linear_router(t, "gate", moe->beside ? tape_mul_weight(t, "gate_scale", p->x) : p->x);
+    int scores =
+        tape_linear_router(t, "gate", moe->beside ? tape_mul_weight(t, "gate_scale", p->x) : p->x);
     if (moe->router != ROUTER_SOFTMAX)
-        scores = tape_map(t, "router.sigmoid", TAPE_SIGMOID, tape_cast(t, "router.float", scores, FLOAT_BYTES));
+        scores = tape_map(
+            t, "router.sigmoid", TAPE_SIGMOID, tape_cast(t, "router.float", scores, FLOAT_BYTES));
     else
         scores = tape_softmax(t, "router.softmax", scores, true);
     if (p->c->workload->aux_loss)
-        scores = tape_aux_loss(t, "router.aux_loss", scores, other_tokens(&p->c->workload->parallel));
+        scores =
+            tape_aux_loss(t, "router.aux_loss", scores, other_tokens(&p->c->workload->parallel));
     scores = moe->beside ? tape_mul_weight(t, "per_expert_scale", scores) : scores;
-    int64_t passes = (moe->router == ROUTER_SIGMOID) + (moe->groups > 1); /* add the bias; mask groups */
+    int64_t passes =
+        (moe->router == ROUTER_SIGMOID) + (moe->groups > 1); /* add the bias; mask groups */
     int probs = tape_top_k(t, "router.topk", scores, moe->per_token, passes);
     return moe->normalised ? tape_map(t, "router.normalise", TAPE_SCALE, probs) : probs;
 }
@@ -237,7 +265,8 @@ double model_expert_load(const struct model_workload *workload, int64_t experts,
     const int64_t ranks = model_expert_ranks(&workload->parallel), local = experts / ranks;
     if (!(workload->expert_spread > 0))
         return workload->expert_imbalance;
-    struct rng_stream stream = rng_stream((uint64_t)workload->expert_seed, ENTITY_EXPERTS, (uint64_t)block);
+    struct rng_stream stream =
+        rng_stream((uint64_t)workload->expert_seed, ENTITY_EXPERTS, (uint64_t)block);
     double all = 0, most = 0;
     for (int64_t r = 0; r < ranks; r++) {
         double rank = 0;
@@ -254,16 +283,19 @@ const char *const expert_routing_names[ROUTING_COUNT + 1] = {
 
 static const double LEARNED_SPREAD = 0.4;
 
-static double learned_variance(const struct model_workload *workload, int64_t experts, int64_t per_token)
+static double learned_variance(
+    const struct model_workload *workload, int64_t experts, int64_t per_token)
 {
     const struct model_parallel *parallel = &workload->parallel;
     double cut = (double)(model_context_ranks(parallel) * model_tensor_ranks(parallel));
-    double tokens =
-        (double)workload->micro_batch * (double)workload->seq_len * (double)model_expert_ranks(parallel) / cut;
-    return expm1(LEARNED_SPREAD * LEARNED_SPREAD) + ((double)experts / (double)per_token - 1) / fmax(tokens, 1);
+    double tokens = (double)workload->micro_batch * (double)workload->seq_len *
+                    (double)model_expert_ranks(parallel) / cut;
+    return expm1(LEARNED_SPREAD * LEARNED_SPREAD) +
+           ((double)experts / (double)per_token - 1) / fmax(tokens, 1);
 }
 
-double model_learned_spread(const struct model_workload *workload, int64_t experts, int64_t per_token)
+double model_learned_spread(
+    const struct model_workload *workload, int64_t experts, int64_t per_token)
 {
     return sqrt(log1p(learned_variance(workload, experts, per_token)));
 }
@@ -286,9 +318,11 @@ static int one_expert(const struct moe_pass *p, int x, int64_t expert)
     struct tape_experts of = {1, p->experts, expert, (double)(p->tokens * p->moe->per_token)};
     int parts[2], first = tape_experts(t, "experts", moe_first_name(p->c->shape), x, of);
     if (p->c->shape->squared_relu)
-        return tape_experts(t, "experts", "down_proj", tape_squared_relu(t, "experts.act_fn", first), of);
+        return tape_experts(
+            t, "experts", "down_proj", tape_squared_relu(t, "experts.act_fn", first), of);
     tape_split(t, "experts.chunk", first, widths, parts, 2);
-    int gate = tape_map(t, "experts.act_fn", p->c->shape->gelu_gate ? TAPE_GELU : TAPE_SILU, parts[0]);
+    int gate =
+        tape_map(t, "experts.act_fn", p->c->shape->gelu_gate ? TAPE_GELU : TAPE_SILU, parts[0]);
     return tape_experts(t, "experts", "down_proj", tape_mul(t, "experts.mul", gate, parts[1]), of);
 }
 
@@ -322,8 +356,9 @@ static int moe_mlp(const struct moe_pass *p, struct routed in, struct tape_exper
     const struct model_shape *s = p->c->shape;
     int first = tape_experts(p->t, "experts", moe_first_name(s), in.rows, of);
     tape_begin_part(p->t, RECOMPUTE_MOE_ACT);
-    int activated = s->squared_relu ? tape_weighted_squared_relu(p->t, "experts.squared_relu", first, in.probs)
-                                    : tape_weighted_swiglu(p->t, "experts.swiglu", first, in.probs);
+    int activated = s->squared_relu
+                        ? tape_weighted_squared_relu(p->t, "experts.squared_relu", first, in.probs)
+                        : tape_weighted_swiglu(p->t, "experts.swiglu", first, in.probs);
     tape_end_part(p->t, RECOMPUTE_MOE_ACT);
     return tape_experts(p->t, "experts", "down_proj", activated, of);
 }
@@ -344,8 +379,10 @@ static int one_by_one(const struct moe_pass *p, struct routed in, struct tape_ex
 static bool copies_to_pad(const struct moe_pass *p)
 {
     const struct model_workload *w = p->c->workload;
-    bool hybrid = w->token_dispatcher == DISPATCHER_FLEX && w->flex_backend == FLEX_HYBRIDEP && p->ep * p->etp > 1;
-    return w->fp8 && tape_has_transformer_engine(p->t) && !w->router_pads && !w->pad_to_capacity && !hybrid;
+    bool hybrid = w->token_dispatcher == DISPATCHER_FLEX && w->flex_backend == FLEX_HYBRIDEP &&
+                  p->ep * p->etp > 1;
+    return w->fp8 && tape_has_transformer_engine(p->t) && !w->router_pads && !w->pad_to_capacity &&
+           !hybrid;
 }
 
 static int products(const struct moe_pass *p, struct routed in)
@@ -363,7 +400,8 @@ static int products(const struct moe_pass *p, struct routed in)
 static int take_probs(const struct moe_pass *p, int dense_probs, int64_t rows)
 {
     int64_t numbers = tape_rows(p->t, dense_probs) * p->moe->experts;
-    return tape_take_rows(p->t, "permute_probs", tape_view(p->t, "probs", dense_probs, numbers, 1), rows);
+    return tape_take_rows(
+        p->t, "permute_probs", tape_view(p->t, "probs", dense_probs, numbers, 1), rows);
 }
 
 static struct routed moe_gather(const struct moe_pass *p, int x, int dense_probs, int64_t rows)
@@ -373,8 +411,8 @@ static struct routed moe_gather(const struct moe_pass *p, int x, int dense_probs
     return out;
 }
 
-static int exchanged(
-    const struct moe_pass *p, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows)
+static int exchanged(const struct moe_pass *p, const char *name, enum coll_kind kind, unsigned axes,
+    int x, int64_t rows)
 {
     return tape_arrive(p->t, tape_send_rows(p->t, name, kind, axes, x, rows));
 }
@@ -459,13 +497,16 @@ static int flex(struct moe_pass *p, int dense_probs)
         .kept_groups = (int)p->moe->kept_groups,
         .width = (int)p->etp,
         .sms = w->flex_sms};
-    double load = (double)p->rows / (double)(p->tokens * p->moe->per_token * p->etp), d = (double)p->width;
+    double load = (double)p->rows / (double)(p->tokens * p->moe->per_token * p->etp),
+           d = (double)p->width;
     double come = load * (double)(p->tokens * p->etp) * coll_reach(routing, (int)p->ep);
-    struct tape_route route = {routing, load * (double)p->tokens * d * (double)dtype_bytes(w->storage)};
+    struct tape_route route = {
+        routing, load * (double)p->tokens * d * (double)dtype_bytes(w->storage)};
     bool permutes = w->flex_backend == FLEX_DEEPEP;
     int64_t arrived = permutes ? moe_round_up(come) : p->rows;
     tape_integers(t, "layout", -1, p->tokens, p->moe->experts);
-    struct routed in = {.rows = tape_send_routed(t, "dispatch", all_axes(p), p->in, arrived, route)};
+    struct routed in = {
+        .rows = tape_send_routed(t, "dispatch", all_axes(p), p->in, arrived, route)};
     if (w->shared_expert_overlap)
         shared_up(p);
     in.rows = tape_arrive(t, in.rows);
@@ -476,7 +517,8 @@ static int flex(struct moe_pass *p, int dense_probs)
         in.rows = tape_take_rows(t, "permute", in.rows, p->rows);
     int out = products(p, in);
     if (permutes)
-        out = tape_scatter_add(t, "unpermute", tape_zeros(t, "unpermute.zero", arrived, p->width), out);
+        out = tape_scatter_add(
+            t, "unpermute", tape_zeros(t, "unpermute.zero", arrived, p->width), out);
     out = tape_send_routed(t, "combine", all_axes(p), out, p->tokens, route);
     if (w->shared_expert_overlap)
         shared_down(p);
@@ -485,7 +527,8 @@ static int flex(struct moe_pass *p, int dense_probs)
 
 /* ---- all of it ---- */
 
-/* The share of rows within a capacity: of log-normal shares X, of mean 1, the mean of the lesser of X and capacity. */
+/* The share of rows within a capacity: of log-normal shares X, of mean 1, the mean of the lesser of
+ * X and capacity. */
 static double kept_of(double capacity, double spread)
 {
     if (!(spread > 0))
@@ -494,7 +537,8 @@ static double kept_of(double capacity, double spread)
     return (erfc(-(at - spread / 2) / M_SQRT2) + capacity * erfc((at + spread / 2) / M_SQRT2)) / 2;
 }
 
-/* Rows that the experts of a rank get, the busiest where they are not balanced, and those that it sends. */
+/* Rows that the experts of a rank get, the busiest where they are not balanced, and those that it
+ * sends. */
 static void moe_count_rows(struct moe_pass *p)
 {
     const struct model_workload *w = p->c->workload;
@@ -509,7 +553,8 @@ static void moe_count_rows(struct moe_pass *p)
     p->sent = moe_round_up(kept * rows);
     p->rows = moe_round_up(factor * rows) * p->etp;
     if (w->expert_capacity > 0 && w->pad_to_capacity) {
-        p->sent = moe_round_up(rows / (double)p->moe->experts * w->expert_capacity) * p->moe->experts;
+        p->sent =
+            moe_round_up(rows / (double)p->moe->experts * w->expert_capacity) * p->moe->experts;
         p->rows = p->sent * p->etp;
     }
 }
@@ -536,8 +581,9 @@ int moe_forward(const struct segment_context *c, int x)
         .shared_hidden = -1,
         .shared = -1};
     bool across = p.ep * p.etp > 1, looped = w->expert_kernels == EXPERTS_LOOP && !across;
-    BUG_IF(p.experts < 1 || p.experts * p.ep != p.moe->experts, "%ld of %ld experts on each of %ld ranks",
-        (long)p.experts, (long)p.moe->experts, (long)p.ep);
+    BUG_IF(p.experts < 1 || p.experts * p.ep != p.moe->experts,
+        "%ld of %ld experts on each of %ld ranks", (long)p.experts, (long)p.moe->experts,
+        (long)p.ep);
     moe_count_rows(&p);
     if (!(across && w->shared_expert_overlap && w->token_dispatcher != DISPATCHER_ALLGATHER)) {
         shared_up(&p);
@@ -565,30 +611,41 @@ int moe_forward(const struct segment_context *c, int x)
 const char *moe_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_moe *moe = &s->moe;
-    bool routed = moe->experts > 0, any = moe->per_token > 0 || moe->d_ff > 0 || moe->shared_d_ff > 0;
+    bool routed = moe->experts > 0,
+         any = moe->per_token > 0 || moe->d_ff > 0 || moe->shared_d_ff > 0;
     bool has_block = false;
     for (int64_t block = 0; block < s->n_layers && !has_block; block++)
         has_block = model_local_experts(s, block) > 0;
     const struct model_rule rules[] = {
-        MODEL_RULE(moe, !routed && any, "a mixture of experts has a number of experts; give it, or leave out moe"),
+        MODEL_RULE(moe, !routed && any,
+            "a mixture of experts has a number of experts; give it, or leave out moe"),
         MODEL_RULE(moe, routed && (moe->per_token == 0 || moe->d_ff == 0),
             "a mixture of experts needs the experts that a token goes through and their width"),
-        MODEL_RULE(moe, routed && moe->per_token > moe->experts, "a token goes through more experts than there are"),
-        MODEL_RULE(moe, moe->latent > s->d_model, "the latent of the experts is wider than d_model"),
+        MODEL_RULE(moe, routed && moe->per_token > moe->experts,
+            "a token goes through more experts than there are"),
+        MODEL_RULE(
+            moe, moe->latent > s->d_model, "the latent of the experts is wider than d_model"),
         MODEL_RULE(moe, routed && moe->groups > 1 && moe->experts % moe->groups != 0,
             "the number of experts must be a multiple of their groups"),
         MODEL_RULE(pattern, !routed && s->pattern && strchr(s->pattern, 'E'),
             "blocks 'E' of a pattern need a mixture of experts (moe)"),
         MODEL_RULE(moe, routed && s->pattern && (moe->dense_layers > 0 || moe->every > 1),
             "a pattern says which blocks have experts; leave dense_layers and every out"),
-        MODEL_RULE(moe, routed && !has_block && s->pattern, "no block of the pattern is 'E', which has experts"),
+        MODEL_RULE(moe, routed && !has_block && s->pattern,
+            "no block of the pattern is 'E', which has experts"),
         MODEL_RULE(moe, routed && !has_block, "no block is left that has experts: all are dense"),
         MODEL_RULE(moe, moe->hash_layers > s->n_layers, "there are fewer blocks than hash_layers"),
-        MODEL_RULE(moe, routed && moe->shared_gate && moe->shared_d_ff == 0, "there is no shared expert to gate"),
-        MODEL_RULE(moe, moe->beside && (!s->post_norms || s->squared_relu || s->d_ff == 0 || moe->shared_d_ff > 0),
-            "a dense layer beside the experts is modelled with post_norms, d_ff and no shared expert"),
-        MODEL_RULE(moe, routed && (s->fused_projections || ((s->gelu_gate || s->post_norms) && !moe->beside)),
-            "experts are modelled with SwiGLU or squared_relu, separate matrices and norms before sub-layers alone"),
+        MODEL_RULE(moe, routed && moe->shared_gate && moe->shared_d_ff == 0,
+            "there is no shared expert to gate"),
+        MODEL_RULE(moe,
+            moe->beside &&
+                (!s->post_norms || s->squared_relu || s->d_ff == 0 || moe->shared_d_ff > 0),
+            "a dense layer beside the experts is modelled with post_norms, d_ff and no shared "
+            "expert"),
+        MODEL_RULE(moe,
+            routed && (s->fused_projections || ((s->gelu_gate || s->post_norms) && !moe->beside)),
+            "experts are modelled with SwiGLU or squared_relu, separate matrices and norms before "
+            "sub-layers alone"),
     };
     return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }

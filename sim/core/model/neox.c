@@ -1,9 +1,10 @@
-/* NeoX: LayerNorm, rotary positions of a part of each head, attention and feed-forward layer side by side, both added
- * to the residual stream (parallel_residual). As Hugging Face transformers 4 runs GPT-NeoX in eager mode
- * (modeling_gpt_neox.py); names as in GPTNeoXForCausalLM. Falcon (modeling_falcon.py) has one key head or few, no
- * biases of linear layers, rotary positions of whole heads, and in its first architecture one norm for both
- * (shared_norm); its names differ. Ignored: the tables of cosines and sines; ALiBi, where there are no rotary
- * positions, is added by the kernel that masks. */
+/* NeoX: LayerNorm, rotary positions of a part of each head, attention and feed-forward layer side
+ * by side, both added to the residual stream (parallel_residual). As Hugging Face transformers 4
+ * runs GPT-NeoX in eager mode (modeling_gpt_neox.py); names as in GPTNeoXForCausalLM. Falcon
+ * (modeling_falcon.py) has one key head or few, no biases of linear layers, rotary positions of
+ * whole heads, and in its first architecture one norm for both (shared_norm); its names differ.
+ * Ignored: the tables of cosines and sines; ALiBi, where there are no rotary positions, is added by
+ * the kernel that masks. */
 #include "model/family.h"
 
 static void neox_linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
@@ -42,8 +43,10 @@ static int neox_attention(const struct segment_context *c, int x)
     const int64_t kv = s->n_kv_heads * s->d_kv, widths[3] = {s->n_heads * s->d_kv, kv, kv};
     int qkv[3];
     tape_scope(t, "attention");
-    tape_split(t, "split", tape_linear(t, "query_key_value", tape_enter(t, "in", x)), widths, qkv, 3);
-    int out = tape_linear_row(t, "dense", family_attention(c, qkv[0], qkv[1], qkv[2], self_attention(c, false)));
+    tape_split(
+        t, "split", tape_linear(t, "query_key_value", tape_enter(t, "in", x)), widths, qkv, 3);
+    int out = tape_linear_row(
+        t, "dense", family_attention(c, qkv[0], qkv[1], qkv[2], self_attention(c, false)));
     out = tape_dropout(t, "dropout", out);
     tape_scope(t, "");
     return out;
@@ -53,7 +56,8 @@ static int neox_feed_forward(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     tape_scope(t, "mlp");
-    int hidden = tape_map(t, "act", TAPE_GELU, tape_linear(t, "dense_h_to_4h", tape_enter(t, "in", x)));
+    int hidden =
+        tape_map(t, "act", TAPE_GELU, tape_linear(t, "dense_h_to_4h", tape_enter(t, "in", x)));
     int out = tape_dropout(t, "dropout", tape_linear_row(t, "dense_4h_to_h", hidden));
     tape_scope(t, "");
     return out;
@@ -78,21 +82,23 @@ static int neox_block(const struct segment_context *c)
 static int neox_head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
+    int x =
+        tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
     x = tape_enter(t, "embed_out.in", tape_layer_norm(t, "gpt_neox.final_layer_norm", x));
     bool tied = c->shape->tied_embeddings;
     return tape_word_loss(t, "loss",
-        tape_linear_shared(
-            t, tied ? "gpt_neox.embed_in" : "embed_out", x, segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
+        tape_linear_shared(t, tied ? "gpt_neox.embed_in" : "embed_out", x,
+            segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
 }
 
 static int neox_forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "NeoX has one stack");
     if (c->kind == SEGMENT_ENTRY)
-        return tape_neftune(
-            c->tape, tape_words(c->tape, "gpt_neox.embed_in", c->workload->micro_batch * c->workload->seq_len,
-                         segment_turn(c, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY), false));
+        return tape_neftune(c->tape,
+            tape_words(c->tape, "gpt_neox.embed_in",
+                c->workload->micro_batch * c->workload->seq_len,
+                segment_turn(c, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY), false));
     return c->kind == SEGMENT_EXIT ? neox_head(c) : neox_block(c);
 }
 
@@ -105,17 +111,23 @@ static const char *neox_check(const struct model_shape *s, size_t *offset)
             "rotary positions need an even part of the head dimension"),
         MODEL_RULE(shared_norm, s->shared_norm && !s->parallel_residual,
             "one norm for attention and feed-forward layer needs parallel_residual: true"),
-        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "NeoX has one stack: its layers are n_layers"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0,
+            "NeoX has one stack: its layers are n_layers"),
         MODEL_RULE(max_positions, s->max_positions != 0, "NeoX has no learned positions"),
-        MODEL_RULE(gated_ffn, s->gated_ffn, "NeoX has no gated feed-forward layer; take the family llama"),
-        MODEL_RULE(relative_buckets, s->relative_buckets != 0, "NeoX has no relative position buckets"),
+        MODEL_RULE(
+            gated_ffn, s->gated_ffn, "NeoX has no gated feed-forward layer; take the family llama"),
+        MODEL_RULE(
+            relative_buckets, s->relative_buckets != 0, "NeoX has no relative position buckets"),
         MODEL_RULE(composed_gelu, s->composed_gelu, "NeoX's GELU is one kernel"),
     };
     return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }
 
 const struct model_family_code model_family_neox = {
-    .defaults = {.family = MODEL_NEOX, .biases = true, .parallel_residual = true, .rotary_share = 0.25},
+    .defaults = {.family = MODEL_NEOX,
+        .biases = true,
+        .parallel_residual = true,
+        .rotary_share = 0.25},
     .layers = neox_layers,
     .forward = neox_forward,
     .check = neox_check,

@@ -1,5 +1,5 @@
-/* TransformerEngine's user buffers and torch.compile's micro_pipeline_tp (model/parallel.h): collectives in pieces
- * beside pieces of GEMMs.
+/* TransformerEngine's user buffers and torch.compile's micro_pipeline_tp (model/parallel.h):
+ * collectives in pieces beside pieces of GEMMs.
  *
  * A finished program is rewritten once, op by op: a gather with its wait and the GEMM behind it, or
  * a GEMM with its reduce-scatter and wait, become a row of pieces; all else is kept. first[] and
@@ -16,8 +16,8 @@ static const unsigned AXES_TP = 1U << AXIS_TP;
  * (transformer_engine/pytorch/module/base.py, num_splits). */
 enum { OUTPUT_PIECES = 4 };
 
-/* What TransformerEngine cuts into pieces one call into C++ launches (comm_gemm_overlap.h, split_overlap_ag and
- * split_overlap_rs); torch.compile's are a loop in Python. */
+/* What TransformerEngine cuts into pieces one call into C++ launches (comm_gemm_overlap.h,
+ * split_overlap_ag and split_overlap_rs); torch.compile's are a loop in Python. */
 struct splitting {
     const struct model_op *ops; /* of a pass, n */
     int n;
@@ -35,7 +35,8 @@ static bool pieces_is_exchange(const struct model_op *op, enum coll_kind kind)
 
 static bool is_linear(const struct model_op *op)
 {
-    return op->kind == MODEL_KERNEL && op->work.kind == KERNEL_GEMM && op->param_use >= 0 && op->work.batch == 1;
+    return op->kind == MODEL_KERNEL && op->work.kind == KERNEL_GEMM && op->param_use >= 0 &&
+           op->work.batch == 1;
 }
 
 /* Of a weight alone, in FP8. */
@@ -44,8 +45,10 @@ static bool is_cast_of_weight(const struct model_op *op)
     return op->kind == MODEL_KERNEL && op->work.kind != KERNEL_GEMM && op->param_use >= 0;
 }
 
-/* One of `pieces` of a GEMM, cut along its rows or its columns. Each reads the other operand whole. */
-static struct model_op piece_of(struct splitting *s, const struct model_op *gemm, int64_t pieces, int i, bool rows)
+/* One of `pieces` of a GEMM, cut along its rows or its columns. Each reads the other operand whole.
+ */
+static struct model_op piece_of(
+    struct splitting *s, const struct model_op *gemm, int64_t pieces, int i, bool rows)
 {
     struct model_op piece = *gemm;
     double share = 1 / (double)pieces, m = (double)gemm->work.m, n = (double)gemm->work.n;
@@ -72,7 +75,8 @@ static struct model_op transfer_of(
     return piece;
 }
 
-static struct model_op pieces_pass_over(const char *name, enum kernel_kind kind, double read_bytes, double write_bytes)
+static struct model_op pieces_pass_over(
+    const char *name, enum kernel_kind kind, double read_bytes, double write_bytes)
 {
     return (struct model_op){.kind = MODEL_KERNEL,
         .name = name,
@@ -82,14 +86,15 @@ static struct model_op pieces_pass_over(const char *name, enum kernel_kind kind,
         .param_use = -1};
 }
 
-/* Gather at `at`, wait, GEMM of all rows at `last`: the own rows first; while they are multiplied those of the rank
- * before arrive, which go on to the next one, and so on. */
+/* Gather at `at`, wait, GEMM of all rows at `last`: the own rows first; while they are multiplied
+ * those of the rank before arrive, which go on to the next one, and so on. */
 static void ring_exchange(struct splitting *s, int at, int last)
 {
     const struct model_op *gather = &s->ops[at], *wait = &s->ops[at + 1], *gemm = &s->ops[last];
     double shard = gather->comm.bytes / (double)s->ranks;
     s->first[at] = s->made.n;
-    const char *into = arena_printf(s->arena, s->by_copies ? "%s.symm_mem" : "%s.user_buffer", gather->name);
+    const char *into =
+        arena_printf(s->arena, s->by_copies ? "%s.symm_mem" : "%s.user_buffer", gather->name);
     vec_push(&s->made, pieces_pass_over(into, KERNEL_COPY, shard, shard));
     for (int i = 0; i < s->ranks; i++) {
         if (i + 1 < s->ranks)
@@ -111,7 +116,8 @@ static void pipeline(struct splitting *s, int at)
     for (int i = 0; i < OUTPUT_PIECES; i++) {
         vec_push(&s->made, piece_of(s, gemm, OUTPUT_PIECES, i, false));
         s->first[at + 1] = i == 0 ? s->made.n : s->first[at + 1];
-        vec_push(&s->made, transfer_of(s, scatter, COLL_REDUCE_SCATTER, scatter->comm.bytes / OUTPUT_PIECES, i));
+        vec_push(&s->made,
+            transfer_of(s, scatter, COLL_REDUCE_SCATTER, scatter->comm.bytes / OUTPUT_PIECES, i));
     }
     vec_push(&s->made, *wait);
     s->first[at + 2] = s->made.n - 1;
@@ -131,8 +137,8 @@ static void scatter_by_copies(struct splitting *s, int at)
             vec_push(&s->made, transfer_of(s, scatter, COLL_PEER_COPY, share, i));
     }
     vec_push(&s->made, *wait);
-    struct model_op sum =
-        pieces_pass_over(arena_printf(s->arena, "%s.sum", scatter->name), KERNEL_ELEMENTWISE, bytes, share);
+    struct model_op sum = pieces_pass_over(
+        arena_printf(s->arena, "%s.sum", scatter->name), KERNEL_ELEMENTWISE, bytes, share);
     double elements = (double)gemm->work.m * (double)gemm->work.n;
     sum.work.flop = elements * (1 - 1 / (double)s->ranks);
     sum.kept = scatter->kept;
@@ -151,7 +157,8 @@ static void pieces_keep(struct splitting *s, int at)
 /* The GEMM that multiplies what is gathered at `at`; -1: other kernels read it first. */
 static int multiplied_at(const struct splitting *s, int at)
 {
-    if (!pieces_is_exchange(&s->ops[at], COLL_ALL_GATHER) || at + 1 >= s->n || s->ops[at + 1].kind != MODEL_WAIT)
+    if (!pieces_is_exchange(&s->ops[at], COLL_ALL_GATHER) || at + 1 >= s->n ||
+        s->ops[at + 1].kind != MODEL_WAIT)
         return -1;
     int k = at + 2;
     while (s->by_copies && k < s->n && is_cast_of_weight(&s->ops[k]))
@@ -196,11 +203,14 @@ static struct model_op *pieces_take(struct splitting *s, int *n)
     return ops;
 }
 
-void model_cut_into_pieces(struct model_program *program, const struct model_parallel *parallel, struct arena *arena)
+void model_cut_into_pieces(
+    struct model_program *program, const struct model_parallel *parallel, struct arena *arena)
 {
     bool by_copies = parallel->tensor_overlap == TENSOR_MICRO_PIPELINE;
-    struct splitting forward = {program->forward, program->n_forward, parallel->tensor, by_copies, .arena = arena};
-    struct splitting backward = {program->backward, program->n_backward, parallel->tensor, by_copies, .arena = arena};
+    struct splitting forward = {
+        program->forward, program->n_forward, parallel->tensor, by_copies, .arena = arena};
+    struct splitting backward = {
+        program->backward, program->n_backward, parallel->tensor, by_copies, .arena = arena};
     pieces_split(&forward);
     pieces_split(&backward);
     for (int i = 0; i < program->n_activations; i++) {

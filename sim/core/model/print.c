@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Assumed where the shape does not say a length: what T5 was trained with (arXiv 1910.10683, 3.1.2) and Llama 2
- * (2307.09288, 2.2). */
+/* Assumed where the shape does not say a length: what T5 was trained with (arXiv 1910.10683, 3.1.2)
+ * and Llama 2 (2307.09288, 2.2). */
 enum { T5_LENGTH = 512, LLAMA_LENGTH = 4096 };
 
 static struct model_workload typical_workload(const struct model_shape *shape)
@@ -43,7 +43,8 @@ static const char *grouped(char *text, size_t n, int64_t value)
 void model_print_layers(FILE *out, const struct model *model)
 {
     char params[48], total[48];
-    fprintf(out, "\n%6s  %-24s %8s %18s %19s\n", "count", "layer", "tensors", "parameters each", "together");
+    fprintf(out, "\n%6s  %-24s %8s %18s %19s\n", "count", "layer", "tensors", "parameters each",
+        "together");
     for (int i = 0; i < model->n_layers; i++) {
         const struct model_layer *layer = &model->layers[i];
         if (layer->alike != i)
@@ -52,7 +53,8 @@ void model_print_layers(FILE *out, const struct model *model)
         for (int j = i; j < model->n_layers; j++)
             count += model->layers[j].alike == i;
         fprintf(out, "%6d  %-24s %8d %18s %19s\n", count, layer->name, layer->n_tensors,
-            grouped(params, sizeof params, layer->params), grouped(total, sizeof total, layer->params * count));
+            grouped(params, sizeof params, layer->params),
+            grouped(total, sizeof total, layer->params * count));
         for (int j = 0; j < layer->n_tensors; j++) {
             const struct model_tensor *tensor = &model->tensors[layer->first_tensor + j];
             size_t prefix = layer->role == LAYER_ROOT ? 0 : strlen(layer->name) + 1;
@@ -67,7 +69,8 @@ static void model_print_stages(FILE *out, const struct model_shape *s)
     fprintf(out, ", %s blocks, images of %" PRId64 " x %" PRId64 ", %" PRId64 " classes, stages",
         conv_block_names[s->conv.block], s->image_size, s->image_size, s->classes);
     for (int i = 0; i < MODEL_CONV_STAGES; i++)
-        fprintf(out, "%s %" PRId64 " of %" PRId64, i ? "," : "", s->conv.stages[i].blocks, s->conv.stages[i].width);
+        fprintf(out, "%s %" PRId64 " of %" PRId64, i ? "," : "", s->conv.stages[i].blocks,
+            s->conv.stages[i].width);
     fputc('\n', out);
 }
 
@@ -76,31 +79,35 @@ static void print_dhen(FILE *out, const struct model_shape *s)
     const struct {
         const char *name;
         bool given;
-    } modules[] = {{"linear", s->dhen.linear}, {"dot", s->dhen.dot}, {"attention", s->dhen.attention},
-        {"convolution", s->dhen.convolution}, {"cross", s->dhen.cross}};
-    fprintf(out, ": samples of %" PRId64 " features of %" PRId64 ", d_ff %" PRId64 ", modules", s->dhen.features,
-        s->d_model, s->d_ff);
+    } modules[] = {{"linear", s->dhen.linear}, {"dot", s->dhen.dot},
+        {"attention", s->dhen.attention}, {"convolution", s->dhen.convolution},
+        {"cross", s->dhen.cross}};
+    fprintf(out, ": samples of %" PRId64 " features of %" PRId64 ", d_ff %" PRId64 ", modules",
+        s->dhen.features, s->d_model, s->d_ff);
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         if (modules[i].given)
             fprintf(out, " %s", modules[i].name);
-    fprintf(out, "\ntables      %.4g B elements of %s, shared out over all GPUs, no part of the parameters\n",
+    fprintf(out,
+        "\ntables      %.4g B elements of %s, shared out over all GPUs, no part of the "
+        "parameters\n",
         s->dhen.tables.params / 1e9, table_format_names[s->dhen.tables.format]);
 }
 
 static void print_experts(FILE *out, const struct model_shape *s)
 {
     const struct model_moe *moe = &s->moe;
-    fprintf(out, "experts     %" PRId64 " of width %" PRId64 ", %" PRId64 " a token, router %s", moe->experts,
-        moe->d_ff, moe->per_token, router_names[moe->router]);
+    fprintf(out, "experts     %" PRId64 " of width %" PRId64 ", %" PRId64 " a token, router %s",
+        moe->experts, moe->d_ff, moe->per_token, router_names[moe->router]);
     if (moe->groups > 1)
         fprintf(out, " in %" PRId64 " groups", moe->groups);
     if (moe->latent > 0)
         fprintf(out, ", in a latent of %" PRId64, moe->latent);
     if (moe->shared_d_ff > 0)
-        fprintf(out, "; a shared one of width %" PRId64 "%s", moe->shared_d_ff, moe->shared_gate ? ", gated" : "");
+        fprintf(out, "; a shared one of width %" PRId64 "%s", moe->shared_d_ff,
+            moe->shared_gate ? ", gated" : "");
     if (moe->dense_layers > 0)
-        fprintf(
-            out, "; the first %" PRId64 " block%s dense", moe->dense_layers, moe->dense_layers == 1 ? " is" : "s are");
+        fprintf(out, "; the first %" PRId64 " block%s dense", moe->dense_layers,
+            moe->dense_layers == 1 ? " is" : "s are");
     if (moe->every > 1)
         fprintf(out, "; every %" PRId64 "-th block", moe->every);
     fputc('\n', out);
@@ -111,14 +118,14 @@ static void print_latent(FILE *out, const struct model_mla *mla)
     fprintf(out, "attention   latent, of width %" PRId64 " for keys and values", mla->kv_lora_rank);
     if (mla->q_lora_rank > 0)
         fprintf(out, " and %" PRId64 " for queries", mla->q_lora_rank);
-    fprintf(out, "; heads of %" PRId64 " + %" PRId64 " rotary, values of %" PRId64 "\n", mla->qk_nope_head_dim,
-        mla->qk_rope_head_dim, mla->v_head_dim);
+    fprintf(out, "; heads of %" PRId64 " + %" PRId64 " rotary, values of %" PRId64 "\n",
+        mla->qk_nope_head_dim, mla->qk_rope_head_dim, mla->v_head_dim);
 }
 
 static void print_mixer(FILE *out, const struct model_mixer *m)
 {
-    fprintf(out, "mixer       %s: %" PRId64 " head%s of %" PRId64 ", states of %" PRId64, mixer_names[m->kind],
-        m->heads, m->heads == 1 ? "" : "s", m->head_dim, m->state);
+    fprintf(out, "mixer       %s: %" PRId64 " head%s of %" PRId64 ", states of %" PRId64,
+        mixer_names[m->kind], m->heads, m->heads == 1 ? "" : "s", m->head_dim, m->state);
     if (m->attention_every > 0)
         fprintf(out, "; one of %" PRId64 " blocks has attention", m->attention_every);
     fputc('\n', out);
@@ -127,7 +134,8 @@ static void print_mixer(FILE *out, const struct model_mixer *m)
 static void print_full(FILE *out, const struct model_shape *s)
 {
     const struct model_full *full = &s->full;
-    fprintf(out, "full        attention has %" PRId64 " heads of %" PRId64 " (%" PRId64 " for keys)%s\n",
+    fprintf(out,
+        "full        attention has %" PRId64 " heads of %" PRId64 " (%" PRId64 " for keys)%s\n",
         full->n_heads > 0 ? full->n_heads : s->n_heads, full->d_kv > 0 ? full->d_kv : s->d_kv,
         full->n_kv_heads > 0 ? full->n_kv_heads : s->n_kv_heads,
         full->keys_are_values ? ", which are values, too" : "");
@@ -135,12 +143,14 @@ static void print_full(FILE *out, const struct model_shape *s)
 
 static void print_width(FILE *out, const struct model_shape *s)
 {
-    fprintf(out, ": d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64, s->d_model, s->d_ff,
-        s->gated_ffn ? " gated" : "", s->n_heads, s->d_kv);
+    fprintf(out, ": d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64,
+        s->d_model, s->d_ff, s->gated_ffn ? " gated" : "", s->n_heads, s->d_kv);
     if (s->n_kv_heads != s->n_heads)
         fprintf(out, " (%" PRId64 " for keys)", s->n_kv_heads);
     if (s->image_size > 0)
-        fprintf(out, ", images of %" PRId64 " x %" PRId64 " in patches of %" PRId64 ", %" PRId64 " classes\n",
+        fprintf(out,
+            ", images of %" PRId64 " x %" PRId64 " in patches of %" PRId64 ", %" PRId64
+            " classes\n",
             s->image_size, s->image_size, s->patch, s->classes);
     else
         fprintf(out, ", vocabulary %" PRId64 "%s", s->vocab, s->tied_embeddings ? ", tied" : "");
@@ -149,7 +159,8 @@ static void print_width(FILE *out, const struct model_shape *s)
     if (s->sliding_window > 0)
         fprintf(out, "\nwindow      of %" PRId64 " keys with flash attention", s->sliding_window);
     if (s->attention_chunk > 0)
-        fprintf(out, "\nchunks      of %" PRId64 " positions with flash attention", s->attention_chunk);
+        fprintf(
+            out, "\nchunks      of %" PRId64 " positions with flash attention", s->attention_chunk);
     if (s->full_attention_every > 0)
         fprintf(out, ", in all blocks but every %" PRId64 "-th", s->full_attention_every);
     if (s->max_window_layers > 0)
@@ -159,7 +170,8 @@ static void print_width(FILE *out, const struct model_shape *s)
     if (s->mla.kv_lora_rank > 0)
         print_latent(out, &s->mla);
     if (s->mla.index_heads > 0)
-        fprintf(out, "sparse      an indexer chooses %" PRId64 " keys for a query\n", s->mla.index_topk);
+        fprintf(out, "sparse      an indexer chooses %" PRId64 " keys for a query\n",
+            s->mla.index_topk);
     if (s->mixer.kind != MIXER_NONE)
         print_mixer(out, &s->mixer);
     if (s->pattern)
@@ -167,7 +179,8 @@ static void print_width(FILE *out, const struct model_shape *s)
     if (s->attention_pattern)
         fprintf(out, "pattern     %s, f full attention and w a window\n", s->attention_pattern);
     if (s->compressed.pattern)
-        fprintf(out, "compressed  %s: w a window alone, c keys of %" PRId64 " tokens, h of %" PRId64 "\n",
+        fprintf(out,
+            "compressed  %s: w a window alone, c keys of %" PRId64 " tokens, h of %" PRId64 "\n",
             s->compressed.pattern, s->compressed.ratio, s->compressed.heavy_ratio);
     if (s->hyper > 1)
         fprintf(out, "streams     %" PRId64 ", mixed by hyper-connections\n", s->hyper);
@@ -194,11 +207,12 @@ void model_print(FILE *out, const struct model *model)
         print_dhen(out, s);
     else
         print_width(out, s);
-    fprintf(out, "parameters  %s (%.4g B)", grouped(params, sizeof params, model->params), (double)model->params / 1e9);
+    fprintf(out, "parameters  %s (%.4g B)", grouped(params, sizeof params, model->params),
+        (double)model->params / 1e9);
     if (s->moe.experts > 0) {
         int64_t active = model_active_params(s, model->params);
-        fprintf(
-            out, ", of which a token meets %s (%.4g B)", grouped(params, sizeof params, active), (double)active / 1e9);
+        fprintf(out, ", of which a token meets %s (%.4g B)", grouped(params, sizeof params, active),
+            (double)active / 1e9);
     }
     fprintf(out, "\nlayers      %d and the root\n", model->n_layers - 1);
     struct arena arena = ARENA_INIT;
@@ -210,7 +224,9 @@ void model_print(FILE *out, const struct model *model)
         fprintf(out, "forward     %.4g GFLOP %s (two for a multiply-add)\n", flop / tokens / 1e9,
             s->image_size > 0 ? "an image" : "a sample");
     else
-        fprintf(out, "forward     %.4g GFLOP a token at length %" PRId64 " (naive attention counted over all pairs)\n",
+        fprintf(out,
+            "forward     %.4g GFLOP a token at length %" PRId64
+            " (naive attention counted over all pairs)\n",
             flop / tokens / 1e9, workload.seq_len);
     arena_release(&arena);
     model_print_layers(out, model);

@@ -1,12 +1,13 @@
-/* A pipeline stage's share of a model: some of its blocks, and of the root what the model's ends need; with the head
- * what predicts several tokens.
+/* A pipeline stage's share of a model: some of its blocks, and of the root what the model's ends
+ * need; with the head what predicts several tokens.
  *
  * Which tensors of the root belong to which end is not written down anywhere: the programs of both
  * ends are recorded, and what their kernels use is marked. A frozen tensor has no gradient kernel,
  * so the root counts as trained for that. */
 #include "model/family.h"
 
-/* What the programs of the model's ends use of the root's tensors: bit 0 the embedding's, bit 1 the head's. */
+/* What the programs of the model's ends use of the root's tensors: bit 0 the embedding's, bit 1 the
+ * head's. */
 static void mark_ops(unsigned *ends, const struct model_op *ops, int n, unsigned end)
 {
     for (int i = 0; i < n; i++) {
@@ -29,7 +30,8 @@ static struct model root_trained(const struct model *model, struct arena *arena)
     return out;
 }
 
-static unsigned *find_ends(const struct model *model, const struct model_workload *workload, struct arena *arena)
+static unsigned *find_ends(
+    const struct model *model, const struct model_workload *workload, struct arena *arena)
 {
     unsigned *ends = ARENA_ARRAY(arena, unsigned, model->layers[0].n_tensors);
     struct model whole = root_trained(model, arena);
@@ -47,8 +49,8 @@ static unsigned *find_ends(const struct model *model, const struct model_workloa
 }
 
 /* Append a layer, of the root only the tensors of these ends (NULL: all). */
-static void copy_layer(
-    struct model *out, const struct model *model, int layer, const unsigned *tensor_ends, unsigned ends)
+static void copy_layer(struct model *out, const struct model *model, int layer,
+    const unsigned *tensor_ends, unsigned ends)
 {
     struct model_layer *copy = &out->layers[out->n_layers];
     *copy = model->layers[layer];
@@ -106,8 +108,8 @@ const struct model_program *model_border(int64_t output_bytes, struct arena *are
     struct model_program *border = ARENA_NEW(arena, struct model_program);
     border->n_activations = 2;
     border->activations = ARENA_ARRAY(arena, struct model_activation, border->n_activations);
-    border->activations[0] =
-        (struct model_activation){.name = "received", .bytes = output_bytes, .forward_last = -1, .backward_last = -1};
+    border->activations[0] = (struct model_activation){
+        .name = "received", .bytes = output_bytes, .forward_last = -1, .backward_last = -1};
     border->activations[1] = (struct model_activation){.name = "received.grad",
         .bytes = output_bytes,
         .born_in_backward = true,

@@ -1,16 +1,18 @@
-/* T5 (Raffel et al., arXiv 1910.10683) as Hugging Face transformers 4 runs it in eager mode (modeling_t5.py), without
- * apex.
+/* T5 (Raffel et al., arXiv 1910.10683) as Hugging Face transformers 4 runs it in eager mode
+ * (modeling_t5.py), without apex.
  *
- * No biases, no scaling of the scores. The relative position bias is computed by the first block of each stack, the
- * mask is added to it, which makes it batch x heads x s x s, and every block adds it to its scores; its gradient is
- * summed over the blocks the same way. In the decoder, cross-attention has a bias too, of zeros and the mask, without
- * gradient.
+ * No biases, no scaling of the scores. The relative position bias is computed by the first block of
+ * each stack, the mask is added to it, which makes it batch x heads x s x s, and every block adds
+ * it to its scores; its gradient is summed over the blocks the same way. In the decoder,
+ * cross-attention has a bias too, of zeros and the mask, without gradient.
  *
- * Ignored: the clamp of infinities after each sublayer in FP16; past key values kept when use_cache is on; one sum too
- * many in the stack's last block, where the shared gradients start (a program is shared by the blocks). */
+ * Ignored: the clamp of infinities after each sublayer in FP16; past key values kept when use_cache
+ * is on; one sum too many in the stack's last block, where the shared gradients start (a program is
+ * shared by the blocks). */
 #include "model/family.h"
 
-static void t5_attention_tensors(struct model_builder *b, int sublayer, const char *module, bool relative_bias)
+static void t5_attention_tensors(
+    struct model_builder *b, int sublayer, const char *module, bool relative_bias)
 {
     const struct model_shape *s = b->shape;
     int64_t inner = s->n_heads * s->d_kv;
@@ -20,12 +22,13 @@ static void t5_attention_tensors(struct model_builder *b, int sublayer, const ch
     build_tensor(b, arena_printf(b->arena, "%s.v.weight", path), inner, s->d_model);
     build_tensor(b, arena_printf(b->arena, "%s.o.weight", path), s->d_model, inner);
     if (relative_bias)
-        build_tensor(
-            b, arena_printf(b->arena, "%s.relative_attention_bias.weight", path), s->relative_buckets, s->n_heads);
+        build_tensor(b, arena_printf(b->arena, "%s.relative_attention_bias.weight", path),
+            s->relative_buckets, s->n_heads);
     build_tensor(b, arena_printf(b->arena, "layer.%d.layer_norm.weight", sublayer), s->d_model, 1);
 }
 
-static void stack_layers(struct model_builder *b, enum layer_role role, const char *stack, int64_t blocks)
+static void stack_layers(
+    struct model_builder *b, enum layer_role role, const char *stack, int64_t blocks)
 {
     const struct model_shape *s = b->shape;
     int ff = role == LAYER_DECODER_BLOCK ? 2 : 1;
@@ -36,12 +39,16 @@ static void stack_layers(struct model_builder *b, enum layer_role role, const ch
         if (role == LAYER_DECODER_BLOCK)
             t5_attention_tensors(b, 1, "EncDecAttention", false);
         if (s->gated_ffn) {
-            build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wi_0.weight", path), s->d_ff, s->d_model);
-            build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wi_1.weight", path), s->d_ff, s->d_model);
+            build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wi_0.weight", path), s->d_ff,
+                s->d_model);
+            build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wi_1.weight", path), s->d_ff,
+                s->d_model);
         } else {
-            build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wi.weight", path), s->d_ff, s->d_model);
+            build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wi.weight", path), s->d_ff,
+                s->d_model);
         }
-        build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wo.weight", path), s->d_model, s->d_ff);
+        build_tensor(
+            b, arena_printf(b->arena, "%s.DenseReluDense.wo.weight", path), s->d_model, s->d_ff);
         build_tensor(b, arena_printf(b->arena, "%s.layer_norm.weight", path), s->d_model, 1);
     }
 }
@@ -59,9 +66,9 @@ static void t5_layers(struct model_builder *b)
     stack_layers(b, LAYER_DECODER_BLOCK, "decoder", s->n_decoder_layers);
 }
 
-/* T5Attention.compute_bias: 2 aranges, their difference, and 15 (decoder) or 17 (encoder) operations of
- * _relative_position_bucket on query x key integers; then the lookup. The 2 aranges are of a row's size and not
- * counted. */
+/* T5Attention.compute_bias: 2 aranges, their difference, and 15 (decoder) or 17 (encoder)
+ * operations of _relative_position_bucket on query x key integers; then the lookup. The 2 aranges
+ * are of a row's size and not counted. */
 enum { BUCKET_KERNELS = 16 };
 
 static int compute_bias(struct tape *t, const struct tape_attention *a)
@@ -74,27 +81,34 @@ static int compute_bias(struct tape *t, const struct tape_attention *a)
     return tape_add_mask(t, "position_bias", values, a->batch * a->heads * a->queries, a->keys);
 }
 
-/* position_bias: what the block's caller passed, or -1 in the first block. source: what keys and values are made of. */
-static int t5_attention(struct tape *t, const struct tape_attention *a, int x, int source, int position_bias)
+/* position_bias: what the block's caller passed, or -1 in the first block. source: what keys and
+ * values are made of. */
+static int t5_attention(
+    struct tape *t, const struct tape_attention *a, int x, int source, int position_bias)
 {
     int64_t products = a->batch * a->heads;
-    int q = tape_linear(t, "q", x), k = tape_linear(t, "k", source), v = tape_linear(t, "v", source);
+    int q = tape_linear(t, "q", x), k = tape_linear(t, "k", source),
+        v = tape_linear(t, "v", source);
     int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
     int key = tape_copy(t, "k.copy", k, products * a->keys, a->head_dim);
-    int scores = tape_matmul(t, "scores", query, key, products, a->queries, a->keys, a->head_dim, !a->both_ways);
+    int scores = tape_matmul(
+        t, "scores", query, key, products, a->queries, a->keys, a->head_dim, !a->both_ways);
     if (position_bias < 0) {
         if (tape_has(t, "relative_attention_bias"))
             position_bias = compute_bias(t, a);
         else
-            position_bias = tape_add_mask(t, "position_bias", tape_zeros(t, "zeros", a->heads * a->queries, a->keys),
-                products * a->queries, a->keys);
+            position_bias = tape_add_mask(t, "position_bias",
+                tape_zeros(t, "zeros", a->heads * a->queries, a->keys), products * a->queries,
+                a->keys);
         tape_share(t, position_bias);
     }
     scores = tape_add_in_place(t, "scores.bias", scores, position_bias);
-    int weights = tape_softmax(t, "softmax", tape_cast(t, "scores.float", scores, dtype_bytes(DTYPE_FP32)), true);
+    int weights = tape_softmax(
+        t, "softmax", tape_cast(t, "scores.float", scores, dtype_bytes(DTYPE_FP32)), true);
     weights = tape_dropout(t, "dropout", tape_cast_to_storage(t, "weights.type_as", weights));
     int value = tape_copy(t, "v.copy", v, products * a->keys, a->head_dim);
-    int context = tape_matmul(t, "context", weights, value, products, a->queries, a->head_dim, a->keys, !a->both_ways);
+    int context = tape_matmul(
+        t, "context", weights, value, products, a->queries, a->head_dim, a->keys, !a->both_ways);
     context = tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
     int out = tape_linear_row(t, "o", context);
     const int locals[] = {q, k, v, scores};
@@ -103,14 +117,16 @@ static int t5_attention(struct tape *t, const struct tape_attention *a, int x, i
     return out;
 }
 
-/* hidden_states + dropout(sublayer): what ends each of T5LayerSelfAttention, T5LayerCrossAttention and T5LayerFF. */
+/* hidden_states + dropout(sublayer): what ends each of T5LayerSelfAttention, T5LayerCrossAttention
+ * and T5LayerFF. */
 static int residual(struct tape *t, const char *sublayer, int x, int out)
 {
     tape_scope(t, sublayer);
     return tape_add(t, "residual", x, tape_dropout(t, "dropout", out));
 }
 
-static int t5_feed_forward(struct tape *t, const struct model_shape *s, const char *sublayer, const char *module, int x)
+static int t5_feed_forward(
+    struct tape *t, const struct model_shape *s, const char *sublayer, const char *module, int x)
 {
     tape_scope(t, sublayer);
     int normed = tape_rms_norm(t, "layer_norm", x, false), hidden = -1;
@@ -135,9 +151,10 @@ static int encoder_block(const struct segment_context *c)
     struct tape_attention a = self_attention(c, true);
     int x = tape_input(t, "hidden_states", segment_rows(c, length), s->d_model);
     tape_scope(t, "layer.0.SelfAttention");
-    int bias = tape_has(t, "relative_attention_bias")
-                   ? -1
-                   : tape_shared(t, "position_bias", batch * s->n_heads * length, length, !c->frozen);
+    int bias =
+        tape_has(t, "relative_attention_bias")
+            ? -1
+            : tape_shared(t, "position_bias", batch * s->n_heads * length, length, !c->frozen);
     tape_scope(t, "layer.0");
     int normed = tape_rms_norm(t, "layer_norm", x, false);
     tape_scope(t, "layer.0.SelfAttention");
@@ -150,7 +167,8 @@ static int decoder_block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
-    int64_t batch = c->workload->micro_batch, length = c->workload->decoder_seq_len, source = c->workload->seq_len;
+    int64_t batch = c->workload->micro_batch, length = c->workload->decoder_seq_len,
+            source = c->workload->seq_len;
     struct tape_attention self = {batch, s->n_heads, length, length, s->d_kv, false, 0, 0};
     struct tape_attention cross = {batch, s->n_heads, length, source, s->d_kv, true, 0, 0};
     int x = tape_input(t, "hidden_states", segment_rows(c, length), s->d_model);
@@ -159,7 +177,8 @@ static int decoder_block(const struct segment_context *c)
     tape_scope(t, "layer.0.SelfAttention");
     if (!tape_has(t, "relative_attention_bias")) {
         bias = tape_shared(t, "position_bias", batch * s->n_heads * length, length, !c->frozen);
-        cross_bias = tape_shared(t, "encoder_decoder_position_bias", batch * s->n_heads * length, source, false);
+        cross_bias = tape_shared(
+            t, "encoder_decoder_position_bias", batch * s->n_heads * length, source, false);
     }
     tape_scope(t, "layer.0");
     int normed = tape_rms_norm(t, "layer_norm", x, false);
@@ -203,7 +222,8 @@ static int t5_forward(const struct segment_context *c)
     switch (c->kind) {
     case SEGMENT_ENTRY:
         return tape_dropout(t, "encoder.dropout",
-            tape_neftune(t, tape_words(t, "shared", w->micro_batch * w->seq_len, TURN_LAST, false)));
+            tape_neftune(
+                t, tape_words(t, "shared", w->micro_batch * w->seq_len, TURN_LAST, false)));
     case SEGMENT_BLOCK:
         return c->role == LAYER_ENCODER_BLOCK ? encoder_block(c) : decoder_block(c);
     case SEGMENT_STACK_EXIT:
@@ -225,8 +245,10 @@ static const char *t5_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_kv_heads, s->n_kv_heads != s->n_heads, "T5 has as many key heads as heads"),
-        MODEL_RULE(n_decoder_layers, s->n_decoder_layers < 1, "T5 needs a decoder of at least one layer"),
-        MODEL_RULE(relative_buckets, s->relative_buckets < 1, "T5 needs relative position buckets (32 as published)"),
+        MODEL_RULE(
+            n_decoder_layers, s->n_decoder_layers < 1, "T5 needs a decoder of at least one layer"),
+        MODEL_RULE(relative_buckets, s->relative_buckets < 1,
+            "T5 needs relative position buckets (32 as published)"),
         MODEL_RULE(max_positions, s->max_positions != 0, "T5 has no learned positions"),
         MODEL_RULE(biases, s->biases, "T5 has no biases"),
     };
@@ -234,7 +256,10 @@ static const char *t5_check(const struct model_shape *s, size_t *offset)
 }
 
 const struct model_family_code model_family_t5 = {
-    .defaults = {.family = MODEL_T5, .relative_buckets = 32, .tied_embeddings = true, .dropout = 0.1},
+    .defaults = {.family = MODEL_T5,
+        .relative_buckets = 32,
+        .tied_embeddings = true,
+        .dropout = 0.1},
     .layers = t5_layers,
     .forward = t5_forward,
     .check = t5_check,

@@ -13,7 +13,8 @@
 
 #include <string.h>
 
-struct tape *tape_open(const struct model *model, int layer, const struct model_workload *workload, struct arena *arena)
+struct tape *tape_open(const struct model *model, int layer, const struct model_workload *workload,
+    struct arena *arena)
 {
     struct tape *tape = xcalloc(1, sizeof *tape);
     *tape = (struct tape){
@@ -27,7 +28,8 @@ struct tape *tape_open(const struct model *model, int layer, const struct model_
         .output_grad = NO_BUFFER,
         .sent = NO_BUFFER,
         .storage_bytes = dtype_bytes(workload->storage),
-        .residual_bytes = workload->autocast ? dtype_bytes(DTYPE_FP32) : dtype_bytes(workload->storage),
+        .residual_bytes =
+            workload->autocast ? dtype_bytes(DTYPE_FP32) : dtype_bytes(workload->storage),
     };
     return tape;
 }
@@ -77,7 +79,8 @@ void tape_keep(struct tape *tape, int tensor)
 static void seed(struct tape *tape, int output)
 {
     for (int i = 0; i < tape->values.n; i++)
-        if (i == output || i == tape->loss || (tape->values.at[i].shared && tape->values.at[i].needs_grad)) {
+        if (i == output || i == tape->loss ||
+            (tape->values.at[i].shared && tape->values.at[i].needs_grad)) {
             tape->values.at[i].grad = tape_new_grad(tape, i);
             tape->buffers.at[tape->values.at[i].grad].handed = true;
         }
@@ -101,7 +104,8 @@ static void run_backward(struct tape *tape, int output)
             tape->buffers.at[tape->values.at[i].grad].held[BACKWARD] = true;
 }
 
-static void list_activations(const struct tape *tape, struct model_program *program, int output_buffer)
+static void list_activations(
+    const struct tape *tape, struct model_program *program, int output_buffer)
 {
     int input_grad = tape->input == NO_VALUE ? NO_BUFFER : tape_at(tape, tape->input).grad;
     program->activations = ARENA_ARRAY(tape->arena, struct model_activation, tape->buffers.n);
@@ -139,14 +143,15 @@ static int last_saved(const struct model_program *program)
     return last;
 }
 
-/* Forward ops to run again: to the one that makes the last tensor that backward reads, or to where what moves it is
- * waited for. */
+/* Forward ops to run again: to the one that makes the last tensor that backward reads, or to where
+ * what moves it is waited for. */
 static int rerun(const struct model_program *program)
 {
     int n = last_saved(program) + 1;
     bool pending = false;
     for (int i = 0; i < n; i++)
-        pending = program->forward[i].kind == MODEL_COMM || (pending && program->forward[i].kind != MODEL_WAIT);
+        pending = program->forward[i].kind == MODEL_COMM ||
+                  (pending && program->forward[i].kind != MODEL_WAIT);
     while (pending && n < program->n_forward)
         pending = program->forward[n++].kind != MODEL_WAIT;
     return n;
@@ -168,10 +173,10 @@ static void mark_kept(struct model_program *program)
     for (int i = 0; i < program->n_forward; i++) {
         struct model_op *kernel = &program->forward[i];
         products += kernel->mm;
-        bool moved = kernel->kind == MODEL_COMM &&
-                     (kernel->comm.kind == COLL_REDUCE_SCATTER || kernel->comm.kind == COLL_ALL_TO_ALL);
-        kernel->kept =
-            kernel->kept || kernel->work.kind == KERNEL_ATTENTION || (kernel->mm && products % 2 == 1) || moved;
+        bool moved = kernel->kind == MODEL_COMM && (kernel->comm.kind == COLL_REDUCE_SCATTER ||
+                                                       kernel->comm.kind == COLL_ALL_TO_ALL);
+        kernel->kept = kernel->kept || kernel->work.kind == KERNEL_ATTENTION ||
+                       (kernel->mm && products % 2 == 1) || moved;
     }
 }
 
@@ -189,7 +194,8 @@ struct model_program *tape_close(struct tape *tape, int output)
     int output_buffer = output == tape->loss ? NO_BUFFER : tape_at(tape, output).buffer;
     run_backward(tape, output);
     int fusion = tape->workload->fusion;
-    if (fusion == FUSION_INDUCTOR || fusion == FUSION_TORCHSCRIPT || fusion == FUSION_TRANSFORMER_ENGINE)
+    if (fusion == FUSION_INDUCTOR || fusion == FUSION_TORCHSCRIPT ||
+        fusion == FUSION_TRANSFORMER_ENGINE)
         tape_fuse(tape, output_buffer);
     struct model_program *program = ARENA_NEW(tape->arena, struct model_program);
     *program = (struct model_program){
@@ -208,7 +214,8 @@ struct model_program *tape_close(struct tape *tape, int output)
     program->n_rerun = rerun(program);
     mark_kept(program);
     const struct model_parallel *parallel = &tape->workload->parallel;
-    bool in_pieces = parallel->tensor_overlap >= TENSOR_USER_BUFFERS && parallel->sequence && program->reruns;
+    bool in_pieces =
+        parallel->tensor_overlap >= TENSOR_USER_BUFFERS && parallel->sequence && program->reruns;
     if (in_pieces && model_tensor_ranks(parallel) > 1)
         model_cut_into_pieces(program, parallel, tape->arena);
     vec_free(&tape->program[FORWARD]);

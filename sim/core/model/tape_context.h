@@ -1,4 +1,5 @@
-/* Between the kinds of context parallelism (tape_context.c, tape_ring.c): calls of the attention kernel. */
+/* Between the kinds of context parallelism (tape_context.c, tape_ring.c): calls of the attention
+ * kernel. */
 #ifndef FLOPCAST_MODEL_TAPE_CONTEXT_H
 #define FLOPCAST_MODEL_TAPE_CONTEXT_H
 
@@ -22,21 +23,25 @@ struct context_part {
     bool causal;  /* the mask takes half of the square; where it takes less, pairs say so */
 };
 
-/* Of a step of a balanced ring: the diagonal; then the keys of ranks before this one, whose first halves alone are
- * before all queries; then those of ranks behind, before which the second half of the queries alone is not. */
-struct context_part context_ring_part(const struct tape *tape, const struct tape_op *op, int64_t step);
+/* Of a step of a balanced ring: the diagonal; then the keys of ranks before this one, whose first
+ * halves alone are before all queries; then those of ranks behind, before which the second half of
+ * the queries alone is not. */
+struct context_part context_ring_part(
+    const struct tape *tape, const struct tape_op *op, int64_t step);
 
-double context_key_bytes(const struct tape *tape, const struct tape_op *op, int64_t n); /* of n keys and their values */
+double context_key_bytes(
+    const struct tape *tape, const struct tape_op *op, int64_t n); /* of n keys and their values */
 
-/* The kernel, and in backward the three around it, tape_flash_alone()'s: of out times its gradient, of zeros, of a
- * cast. keys, and grads, of keys and values: one buffer or two; sums: logsumexps; grad_q: of m queries. */
-void context_launch(struct tape *tape, const char *name, const struct tape_op *op, struct context_part part,
-    bool backward, const int *buffers);
-void context_launch_backward(struct tape *tape, const struct tape_op *op, struct context_part part, const int *keys,
-    int sums, int grad_q, const int *grads);
+/* The kernel, and in backward the three around it, tape_flash_alone()'s: of out times its gradient,
+ * of zeros, of a cast. keys, and grads, of keys and values: one buffer or two; sums: logsumexps;
+ * grad_q: of m queries. */
+void context_launch(struct tape *tape, const char *name, const struct tape_op *op,
+    struct context_part part, bool backward, const int *buffers);
+void context_launch_backward(struct tape *tape, const struct tape_op *op, struct context_part part,
+    const int *keys, int sums, int grad_q, const int *grads);
 
-/* tape_flash_context() as PyTorch has it (context_kind ring_allgather, ring_alltoall); op without backward, output and
- * saved. */
+/* tape_flash_context() as PyTorch has it (context_kind ring_allgather, ring_alltoall); op without
+ * backward, output and saved. */
 int context_ring(struct tape *tape, struct tape_op op);
 
 #endif

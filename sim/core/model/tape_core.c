@@ -31,8 +31,8 @@ int tape_find(const struct tape *tape, const char *name, const char *suffix)
     const struct model_layer *layer = &tape->model->layers[tape->layer];
     bool root = layer->role == LAYER_ROOT; /* its tensors carry no module's name in front */
     char wanted[256];
-    int n = snprintf(wanted, sizeof wanted, "%s%s%s%s%s%s%s", root ? "" : layer->name, root ? "" : ".", tape->scope,
-        *tape->scope ? "." : "", name, *suffix ? "." : "", suffix);
+    int n = snprintf(wanted, sizeof wanted, "%s%s%s%s%s%s%s", root ? "" : layer->name,
+        root ? "" : ".", tape->scope, *tape->scope ? "." : "", name, *suffix ? "." : "", suffix);
     BUG_IF(n < 0 || (size_t)n >= sizeof wanted, "parameter name too long: %s", wanted);
     for (int i = 0; i < layer->n_tensors; i++)
         if (strcmp(tape->model->tensors[layer->first_tensor + i].name, wanted) == 0)
@@ -75,12 +75,14 @@ bool tape_has(const struct tape *tape, const char *name)
     return tape_find(tape, name, "weight") != NO_PARAM;
 }
 
-int tape_buffer(struct tape *tape, const char *name, int64_t rows, int64_t cols, int64_t element_bytes)
+int tape_buffer(
+    struct tape *tape, const char *name, int64_t rows, int64_t cols, int64_t element_bytes)
 {
     int64_t elements = 0, bytes = 0;
     BUG_IF(rows <= 0 || cols <= 0 || __builtin_mul_overflow(rows, cols, &elements) ||
                __builtin_mul_overflow(elements, element_bytes, &bytes),
-        "%s has %ld x %ld elements of %ld bytes", name, (long)rows, (long)cols, (long)element_bytes);
+        "%s has %ld x %ld elements of %ld bytes", name, (long)rows, (long)cols,
+        (long)element_bytes);
     struct tape_buffer buffer = {
         .life = {.name = name,
             .bytes = bytes,
@@ -95,7 +97,8 @@ int tape_buffer(struct tape *tape, const char *name, int64_t rows, int64_t cols,
     return tape->buffers.n - 1;
 }
 
-int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, int64_t element_bytes, bool needs_grad)
+int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols,
+    int64_t element_bytes, bool needs_grad)
 {
     struct tape_value value = {
         .name = name,
@@ -106,7 +109,10 @@ int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, 
         .element_bytes = element_bytes,
         .needs_grad = needs_grad,
         .float8 = {NO_BUFFER, NO_BUFFER},
-        .entered = {.from = NO_VALUE, .first_user = NO_VALUE, .again = NO_BUFFER, .reduced = NO_BUFFER},
+        .entered = {.from = NO_VALUE,
+            .first_user = NO_VALUE,
+            .again = NO_BUFFER,
+            .reduced = NO_BUFFER},
     };
     vec_push(&tape->values, value);
     return tape->values.n - 1;
@@ -143,7 +149,8 @@ void tape_touch(struct tape *tape, int buffer)
         vec_push(&tape->touches[tape->pass], ((struct tape_touched){kernel, buffer}));
 }
 
-void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop, const int *buffers)
+void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop,
+    const int *buffers)
 {
     append(tape, (struct model_op){.name = name, .work = work, .model_flop = model_flop});
     for (; *buffers != NO_BUFFER; buffers++)
@@ -175,7 +182,8 @@ void tape_end_part(struct tape *tape, enum recompute_part part)
     tape->parts &= ~(1U << part);
 }
 
-void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer)
+void tape_communicate(
+    struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer)
 {
     append(tape, (struct model_op){.kind = MODEL_COMM,
                      .name = arena_printf(tape->arena, "%s/%s", name, coll_kind_names[kind]),
@@ -190,10 +198,12 @@ void tape_await(struct tape *tape)
 
 void tape_host_wait(struct tape *tape, const char *name, bool kept)
 {
-    append(tape, (struct model_op){.kind = MODEL_HOST_WAIT, .name = tape_name(tape, name), .kept = kept});
+    append(tape,
+        (struct model_op){.kind = MODEL_HOST_WAIT, .name = tape_name(tape, name), .kept = kept});
 }
 
-void tape_exchange(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int from, int to)
+void tape_exchange(
+    struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int from, int to)
 {
     bool grows = tape->buffers.at[to].life.bytes > tape->buffers.at[from].life.bytes;
     tape_communicate(tape, name, kind, axes, grows ? to : from);
@@ -235,7 +245,8 @@ void tape_run(struct tape *tape, struct tape_stream stream)
         write_bytes += (double)buffer->life.bytes;
         elements = elements > (double)buffer->elements ? elements : (double)buffer->elements;
     }
-    struct kernel_work work = kernel_stream(stream.kind, read_bytes, write_bytes, stream.ops * elements);
+    struct kernel_work work =
+        kernel_stream(stream.kind, read_bytes, write_bytes, stream.ops * elements);
     work.m = stream.rows;
     work.n = stream.cols;
     tape_launch(tape, stream.name, work, 0, BUFFERS(NO_BUFFER));
@@ -245,9 +256,11 @@ void tape_run(struct tape *tape, struct tape_stream stream)
         tape_touch(tape, stream.write);
 }
 
-void tape_pass(struct tape *tape, enum kernel_kind kind, const char *name, double ops, const int *reads, int write)
+void tape_pass(struct tape *tape, enum kernel_kind kind, const char *name, double ops,
+    const int *reads, int write)
 {
-    tape_run(tape, (struct tape_stream){.kind = kind, .name = name, .ops = ops, .reads = reads, .write = write});
+    tape_run(tape, (struct tape_stream){
+                       .kind = kind, .name = name, .ops = ops, .reads = reads, .write = write});
 }
 
 void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write)
@@ -255,19 +268,24 @@ void tape_elementwise(struct tape *tape, const char *name, double ops, int a, in
     tape_pass(tape, KERNEL_ELEMENTWISE, name, ops, BUFFERS(a, b), write);
 }
 
-int tape_apply(struct tape *tape, struct tape_op op, enum kernel_kind kind, struct tape_value shape, double ops)
+int tape_apply(struct tape *tape, struct tape_op op, enum kernel_kind kind, struct tape_value shape,
+    double ops)
 {
     int second = op.in[1] == NO_VALUE ? NO_BUFFER : tape_at(tape, op.in[1]).buffer;
-    op.out = tape_value(tape, op.name, shape.rows, shape.cols, shape.element_bytes, shape.needs_grad);
-    tape_pass(tape, kind, op.name, ops, BUFFERS(tape_at(tape, op.in[0]).buffer, second), tape_at(tape, op.out).buffer);
+    op.out =
+        tape_value(tape, op.name, shape.rows, shape.cols, shape.element_bytes, shape.needs_grad);
+    tape_pass(tape, kind, op.name, ops, BUFFERS(tape_at(tape, op.in[0]).buffer, second),
+        tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
 
-void tape_back(struct tape *tape, const struct tape_op *op, enum kernel_kind kind, double ops, int also)
+void tape_back(
+    struct tape *tape, const struct tape_op *op, enum kernel_kind kind, double ops, int also)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_pass(tape, kind, tape_suffix(tape, op->name, "dgrad"), ops, BUFFERS(tape_grad(tape, op), also), grad_x);
+    tape_pass(tape, kind, tape_suffix(tape, op->name, "dgrad"), ops,
+        BUFFERS(tape_grad(tape, op), also), grad_x);
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -279,7 +297,8 @@ int tape_grad(const struct tape *tape, const struct tape_op *op)
 int tape_new_grad(struct tape *tape, int value)
 {
     struct tape_value v = tape_at(tape, value);
-    int64_t bytes = v.element_bytes == dtype_bytes(DTYPE_FP8) ? tape->storage_bytes : v.element_bytes;
+    int64_t bytes =
+        v.element_bytes == dtype_bytes(DTYPE_FP8) ? tape->storage_bytes : v.element_bytes;
     return tape_buffer(tape, tape_suffix(tape, v.name, "grad"), v.rows, v.cols, bytes);
 }
 

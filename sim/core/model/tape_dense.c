@@ -1,5 +1,5 @@
-/* What multiplies: linear layers, batched products, flash attention; and the embedding lookup, a product with one-hot
- * rows.
+/* What multiplies: linear layers, batched products, flash attention; and the embedding lookup, a
+ * product with one-hot rows.
  *
  * A linear layer records m x k by k x n; backward is two products, dgrad and wgrad, of which a
  * frozen matrix has only the first. Around these stand, where the workload asks for it: casts
@@ -15,27 +15,32 @@
 
 #include <string.h>
 
-/* bitsandbytes' kDequantizeBlockwise: look up and scale; the constants are widened before (8 bits: 1/64 of it). */
+/* bitsandbytes' kDequantizeBlockwise: look up and scale; the constants are widened before (8 bits:
+ * 1/64 of it). */
 enum { DEQUANTIZE_OPS = 2 };
 
-static struct kernel_work gemm(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t batch)
+static struct kernel_work gemm(
+    const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t batch)
 {
-    return kernel_gemm(m, n, k, batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
+    return kernel_gemm(
+        m, n, k, batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
 }
 
-static void launch_gemm(struct tape *tape, const char *name, struct kernel_work work, const int *buffers)
+static void launch_gemm(
+    struct tape *tape, const char *name, struct kernel_work work, const int *buffers)
 {
     tape_launch(tape, name, work, work.flop, buffers);
 }
 
 /* A product that has to do with a matrix of the layer. */
-static void launch_linear(
-    struct tape *tape, const struct tape_op *op, const char *name, struct kernel_work work, const int *buffers)
+static void launch_linear(struct tape *tape, const struct tape_op *op, const char *name,
+    struct kernel_work work, const int *buffers)
 {
     tape_launch(tape, name, work, work.flop * tape_counted(tape, op->weight), buffers);
 }
 
-/* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. */
+/* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete.
+ */
 static void complete_share(struct tape *tape, const struct tape_op *op)
 {
     enum tape_turn turn = (enum tape_turn)op->choice;
@@ -51,7 +56,8 @@ static void complete_share(struct tape *tape, const struct tape_op *op)
         tape_begin_shares(tape, op->weight);
 }
 
-/* Where the matrix lies in NF4: a kernel that widens it into a buffer for the product that follows; else NO_BUFFER. */
+/* Where the matrix lies in NF4: a kernel that widens it into a buffer for the product that follows;
+ * else NO_BUFFER. */
 static int tape_dense_widen(struct tape *tape, const struct tape_op *op)
 {
     const struct model_tensor *weight = tape_tensor(tape, op->weight);
@@ -61,15 +67,15 @@ static int tape_dense_widen(struct tape *tape, const struct tape_op *op)
     int wide = tape_buffer(tape, name, weight->rows, weight->cols, tape->storage_bytes);
     double elements = (double)weight->numel;
     tape_launch(tape, name,
-        kernel_stream(KERNEL_COPY, model_nf4_bytes(weight->numel), elements * (double)tape->storage_bytes,
-            DEQUANTIZE_OPS * elements),
+        kernel_stream(KERNEL_COPY, model_nf4_bytes(weight->numel),
+            elements * (double)tape->storage_bytes, DEQUANTIZE_OPS * elements),
         0, BUFFERS(wide));
     return wide;
 }
 
 /* A product with a matrix of the layer; buffers: what it reads and writes. */
-static void tape_dense_multiply(
-    struct tape *tape, const struct tape_op *op, const char *name, struct kernel_work work, const int *buffers)
+static void tape_dense_multiply(struct tape *tape, const struct tape_op *op, const char *name,
+    struct kernel_work work, const int *buffers)
 {
     launch_linear(tape, op, name, work, buffers);
     tape_use(tape, op->weight);
@@ -96,8 +102,8 @@ void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, i
 /* from: the input. */
 static void linear_gradients(struct tape *tape, const struct tape_op *op, int grad, int from)
 {
-    launch_linear(
-        tape, op, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1), BUFFERS(grad, from));
+    launch_linear(tape, op, tape_suffix(tape, op->name, "wgrad"),
+        gemm(tape, op->n, op->k, op->m, 1), BUFFERS(grad, from));
     complete_share(tape, op);
     tape_bias_gradient(tape, op, grad, op->n);
 }
@@ -109,8 +115,8 @@ static void linear_backward(struct tape *tape, const struct tape_op *op)
     int from = trains ? tape_gather_again(tape, x) : NO_BUFFER;
     if (tape_at(tape, x).needs_grad) {
         int wide = tape_dense_widen(tape, op), grad_x = tape_new_grad(tape, x);
-        tape_dense_multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1),
-            BUFFERS(grad, grad_x, wide));
+        tape_dense_multiply(tape, op, tape_suffix(tape, op->name, "dgrad"),
+            gemm(tape, op->m, op->k, op->n, 1), BUFFERS(grad, grad_x, wide));
         tape_give(tape, x, grad_x);
     }
     tape_await_again(tape, x);
@@ -135,7 +141,8 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
     int weight = tape_find(tape, name, "weight");
     BUG_IF(weight == NO_PARAM, "layer %d has no %s.%s.weight", tape->layer, tape->scope, name);
     int64_t numel = tape_tensor(tape, weight)->numel;
-    BUG_IF(numel % in.cols, "%s.%s: %ld weights, rows of %ld", tape->scope, name, (long)numel, (long)in.cols);
+    BUG_IF(numel % in.cols, "%s.%s: %ld weights, rows of %ld", tape->scope, name, (long)numel,
+        (long)in.cols);
     struct tape_op op = {.backward = linear_backward,
         .name = tape_name(tape, name),
         .in = {x},
@@ -153,15 +160,16 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
     BUG_IF(in.element_bytes != tape->storage_bytes, "%s is not in the storage format", in.name);
     int wide = tape_dense_widen(tape, &op);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
-    tape_dense_multiply(
-        tape, &op, op.name, gemm(tape, op.m, op.n, op.k, 1), BUFFERS(in.buffer, tape_at(tape, op.out).buffer, wide));
+    tape_dense_multiply(tape, &op, op.name, gemm(tape, op.m, op.n, op.k, 1),
+        BUFFERS(in.buffer, tape_at(tape, op.out).buffer, wide));
     tape_mark_mm(tape, &op);
     note_user(tape, &op);
     tape_push(tape, op);
     return op.out;
 }
 
-/* Plus lora_B(lora_A(x)), scaled, where the layer has adapters (peft/tuners/lora/layer.py, Linear.forward). */
+/* Plus lora_B(lora_A(x)), scaled, where the layer has adapters (peft/tuners/lora/layer.py,
+ * Linear.forward). */
 static int adapt(struct tape *tape, const char *name, int x, int out)
 {
     const char *a = tape_suffix(tape, name, "lora_A"), *b = tape_suffix(tape, name, "lora_B");
@@ -177,7 +185,8 @@ int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_tur
     return adapt(tape, name, x, linear(tape, name, tape_find(tape, name, "bias"), x, turn));
 }
 
-int tape_linear_tied(struct tape *tape, const char *name, const char *bias, int x, enum tape_turn turn)
+int tape_linear_tied(
+    struct tape *tape, const char *name, const char *bias, int x, enum tape_turn turn)
 {
     int found = NO_PARAM;
     const struct model_layer *layer = &tape->model->layers[tape->layer];
@@ -214,8 +223,8 @@ static void embedding_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op);
     double zeros = (double)(tape_tensor(tape, op->weight)->numel * tape->residual_bytes);
     double rows = (double)(op->m * op->n * tape->residual_bytes);
-    tape_launch(
-        tape, tape_suffix(tape, op->name, "zero"), kernel_stream(KERNEL_COPY, 0, zeros, 0), 0, BUFFERS(NO_BUFFER));
+    tape_launch(tape, tape_suffix(tape, op->name, "zero"), kernel_stream(KERNEL_COPY, 0, zeros, 0),
+        0, BUFFERS(NO_BUFFER));
     tape_run(tape, (struct tape_stream){.kind = KERNEL_EMBEDDING,
                        .name = tape_suffix(tape, op->name, "wgrad"),
                        .ops = 1,
@@ -237,8 +246,8 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
         .choice = (int)turn};
     op.out = tape_value(tape, op.name, rows, op.n, tape->residual_bytes, tape_trains(tape, weight));
     double bytes = (double)(op.m * op.n * tape->residual_bytes);
-    tape_launch(
-        tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0, BUFFERS(tape_at(tape, op.out).buffer));
+    tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0,
+        BUFFERS(tape_at(tape, op.out).buffer));
     tape_use(tape, weight);
     tape_push(tape, op);
     return op.out;
@@ -247,7 +256,8 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
 void tape_count_masked(struct tape *tape, bool causal)
 {
     struct model_op *op = &tape->program[tape->pass].at[tape->program[tape->pass].n - 1];
-    op->masked_flop = (1 - (causal ? ATTENTION_CAUSAL_SHARE : 1) * tape_document_pairs(tape)) * op->model_flop;
+    op->masked_flop =
+        (1 - (causal ? ATTENTION_CAUSAL_SHARE : 1) * tape_document_pairs(tape)) * op->model_flop;
 }
 
 /* C = A B: dA = dC B^T, dB = A^T dC. */
@@ -268,8 +278,8 @@ static void matmul_backward(struct tape *tape, const struct tape_op *op)
     }
 }
 
-int tape_matmul(
-    struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k, bool causal)
+int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m,
+    int64_t n, int64_t k, bool causal)
 {
     a = tape_autocast(tape, name, a);
     b = tape_autocast(tape, name, b);
@@ -286,8 +296,8 @@ int tape_matmul(
         .batch = batch,
         .causal = causal};
     op.out = tape_value(tape, op.name, batch * m, n, tape->storage_bytes, true);
-    launch_gemm(
-        tape, op.name, gemm(tape, m, n, k, batch), BUFFERS(left.buffer, right.buffer, tape_at(tape, op.out).buffer));
+    launch_gemm(tape, op.name, gemm(tape, m, n, k, batch),
+        BUFFERS(left.buffer, right.buffer, tape_at(tape, op.out).buffer));
     tape_count_masked(tape, causal);
     tape_push(tape, op);
     return op.out;
@@ -299,34 +309,36 @@ int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, in
     tape_begin_part(tape, RECOMPUTE_CORE_ATTN);
     q = tape_to_heads(tape, "q.copy", q, products * shape->queries, shape->head_dim);
     k = tape_to_heads(tape, "k.copy", k, products * shape->keys, shape->head_dim);
-    int scores =
-        tape_matmul(tape, "scores", q, k, products, shape->queries, shape->keys, shape->head_dim, !shape->both_ways);
-    return tape->model->shape.fused_softmax ? scores : tape_map(tape, "scores.scale", TAPE_SCALE, scores);
+    int scores = tape_matmul(tape, "scores", q, k, products, shape->queries, shape->keys,
+        shape->head_dim, !shape->both_ways);
+    return tape->model->shape.fused_softmax ? scores
+                                            : tape_map(tape, "scores.scale", TAPE_SCALE, scores);
 }
 
 int tape_context(struct tape *tape, const struct tape_attention *shape, int weights, int v)
 {
     int64_t products = shape->batch * shape->heads;
     v = tape_to_heads(tape, "v.copy", v, products * shape->keys, shape->head_dim);
-    int context = tape_matmul(
-        tape, "context", weights, v, products, shape->queries, shape->head_dim, shape->keys, !shape->both_ways);
-    context =
-        tape_from_heads(tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
+    int context = tape_matmul(tape, "context", weights, v, products, shape->queries,
+        shape->head_dim, shape->keys, !shape->both_ways);
+    context = tape_from_heads(tape, "context.copy", context, shape->batch * shape->queries,
+        shape->heads * shape->head_dim);
     tape_end_part(tape, RECOMPUTE_CORE_ATTN);
     return context;
 }
 
-/* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its
- * backward kernel does five products where the forward one does two (it computes the scores again): three over the head
- * dimension of queries and keys, forward one, and two over that of values, forward one. */
+/* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal,
+ * half of the work. Its backward kernel does five products where the forward one does two (it
+ * computes the scores again): three over the head dimension of queries and keys, forward one, and
+ * two over that of values, forward one. */
 double tape_flash_backward_products(const struct tape_op *op)
 {
     return (double)(3 * op->k + 2 * op->value_dim) / (double)(op->k + op->value_dim);
 }
 enum { FLOAT_BYTES = 4 };
 
-static struct kernel_work flash_work(
-    const struct tape *tape, const struct tape_op *op, bool backward, const int *reads, const int *writes, double flop)
+static struct kernel_work flash_work(const struct tape *tape, const struct tape_op *op,
+    bool backward, const int *reads, const int *writes, double flop)
 {
     struct kernel_work work = {.kind = KERNEL_ATTENTION,
         .math = tape->workload->math,
@@ -346,8 +358,8 @@ static struct kernel_work flash_work(
     return work;
 }
 
-static void launch_flash(struct tape *tape, const char *name, const struct tape_op *op, bool backward, const int *reads,
-    const int *writes, double flop, double model_flop)
+static void launch_flash(struct tape *tape, const char *name, const struct tape_op *op,
+    bool backward, const int *reads, const int *writes, double flop, double model_flop)
 {
     tape_launch(tape, name, flash_work(tape, op, backward, reads, writes, flop), model_flop, reads);
     tape_count_masked(tape, op->causal);
@@ -355,8 +367,8 @@ static void launch_flash(struct tape *tape, const char *name, const struct tape_
         tape_touch(tape, *writes);
 }
 
-/* flop of both products over all pairs of positions; with a window over twice the pairs that it leaves, as the usual
- * formulae count a causal model's. */
+/* flop of both products over all pairs of positions; with a window over twice the pairs that it
+ * leaves, as the usual formulae count a causal model's. */
 static double attention_flop(const struct tape_op *op)
 {
     if (op->window > 0)
@@ -372,13 +384,17 @@ static double flash_share(const struct tape_op *op)
 
 static void flash_backward(struct tape *tape, const struct tape_op *op)
 {
-    struct tape_value q = tape_at(tape, op->in[0]), k = tape_at(tape, op->in[1]), v = tape_at(tape, op->in[2]);
+    struct tape_value q = tape_at(tape, op->in[0]), k = tape_at(tape, op->in[1]),
+                      v = tape_at(tape, op->in[2]);
     int grad = tape_grad(tape, op), out = tape_at(tape, op->out).buffer, lse = op->saved[0];
     double flop = attention_flop(op);
-    int delta = tape_buffer(tape, tape_suffix(tape, op->name, "delta"), op->batch * op->m, 1, FLOAT_BYTES);
-    int wide = tape_buffer(tape, tape_suffix(tape, op->name, "dq.float"), q.rows, q.cols, FLOAT_BYTES);
+    int delta =
+        tape_buffer(tape, tape_suffix(tape, op->name, "delta"), op->batch * op->m, 1, FLOAT_BYTES);
+    int wide =
+        tape_buffer(tape, tape_suffix(tape, op->name, "dq.float"), q.rows, q.cols, FLOAT_BYTES);
     tape_elementwise(tape, tape_suffix(tape, op->name, "delta"), 2, grad, out, delta);
-    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "dq.zero"), 0, BUFFERS(NO_BUFFER), wide);
+    tape_pass(
+        tape, KERNEL_COPY, tape_suffix(tape, op->name, "dq.zero"), 0, BUFFERS(NO_BUFFER), wide);
     int grad_k = tape_new_grad(tape, op->in[1]), grad_v = tape_new_grad(tape, op->in[2]);
     launch_flash(tape, tape_suffix(tape, op->name, "dgrad"), op, true,
         BUFFERS(grad, q.buffer, k.buffer, v.buffer, lse, delta), BUFFERS(wide, grad_k, grad_v),
@@ -390,13 +406,15 @@ static void flash_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[2], grad_v);
 }
 
-int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
+int tape_flash(
+    struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
 {
     bool alone = model_context_ranks(&tape->workload->parallel) == 1;
     return (alone ? tape_flash_alone : tape_flash_context)(tape, name, q, k, v, shape);
 }
 
-int tape_flash_alone(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
+int tape_flash_alone(
+    struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
 {
     struct tape_op op = {.backward = flash_backward,
         .name = tape_name(tape, name),
@@ -409,8 +427,10 @@ int tape_flash_alone(struct tape *tape, const char *name, int q, int k, int v, s
         .window = shape.window < shape.keys ? shape.window : 0,
         .value_dim = shape.value_dim > 0 ? shape.value_dim : shape.head_dim};
     struct tape_value query = tape_at(tape, q), key = tape_at(tape, k), value = tape_at(tape, v);
-    op.out = tape_value(tape, op.name, query.rows, query.cols / op.k * op.value_dim, tape->storage_bytes, true);
-    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * op.m, 1, FLOAT_BYTES);
+    op.out = tape_value(
+        tape, op.name, query.rows, query.cols / op.k * op.value_dim, tape->storage_bytes, true);
+    op.saved[0] =
+        tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * op.m, 1, FLOAT_BYTES);
     double flop = attention_flop(&op);
     launch_flash(tape, op.name, &op, false, BUFFERS(query.buffer, key.buffer, value.buffer),
         BUFFERS(tape_at(tape, op.out).buffer, op.saved[0]), flop * flash_share(&op), flop);
@@ -435,10 +455,12 @@ static int tape_dense_alias(struct tape *tape, struct tape_op op, int of, bool n
 static void sinks_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op);
-    double rows = (double)(op->m * op->n * FLOAT_BYTES); /* sums of rows, and of gradients with their results */
+    double rows = (double)(op->m * op->n *
+                           FLOAT_BYTES); /* sums of rows, and of gradients with their results */
     if (tape_trains(tape, op->weight)) {
         tape_launch(tape, tape_suffix(tape, op->name, "wgrad"),
-            kernel_stream(KERNEL_ELEMENTWISE, 2 * rows, (double)(op->n * FLOAT_BYTES), rows), 0, BUFFERS(grad));
+            kernel_stream(KERNEL_ELEMENTWISE, 2 * rows, (double)(op->n * FLOAT_BYTES), rows), 0,
+            BUFFERS(grad));
         tape_complete(tape, op->weight);
     }
     tape_give(tape, op->in[0], grad);
@@ -457,7 +479,8 @@ int tape_sinks(struct tape *tape, const char *name, int context, int64_t heads)
 
 int tape_detach(struct tape *tape, const char *name, int x)
 {
-    return tape_dense_alias(tape, (struct tape_op){.name = tape_name(tape, name), .in = {x}}, x, false);
+    return tape_dense_alias(
+        tape, (struct tape_op){.name = tape_name(tape, name), .in = {x}}, x, false);
 }
 
 /* flop of the scores of all pairs. */
@@ -472,13 +495,15 @@ static void index_backward(struct tape *tape, const struct tape_op *op)
     int grad_q = tape_new_grad(tape, op->in[0]), grad_k = tape_new_grad(tape, op->in[1]);
     double flop = index_flop(op);
     launch_flash(tape, tape_suffix(tape, op->name, "dgrad"), op, true, BUFFERS(q.buffer, k.buffer),
-        BUFFERS(grad_q, grad_k), 3 * flop * ATTENTION_CAUSAL_SHARE, 2 * flop); /* scores again, and two gradients */
+        BUFFERS(grad_q, grad_k), 3 * flop * ATTENTION_CAUSAL_SHARE,
+        2 * flop); /* scores again, and two gradients */
     tape_give(tape, op->in[0], grad_q);
     tape_give(tape, op->in[1], grad_k);
     tape_give(tape, op->in[2], tape_grad(tape, op));
 }
 
-int tape_index(struct tape *tape, const char *name, int q, int k, int goes_on, struct tape_attention shape)
+int tape_index(
+    struct tape *tape, const char *name, int q, int k, int goes_on, struct tape_attention shape)
 {
     struct tape_op op = {.backward = index_backward,
         .name = tape_name(tape, name),
@@ -488,10 +513,13 @@ int tape_index(struct tape *tape, const char *name, int q, int k, int goes_on, s
         .k = shape.head_dim,
         .batch = shape.batch * shape.heads,
         .causal = true};
-    int scores = tape_buffer(tape, tape_suffix(tape, op.name, "scores"), shape.batch * op.m, op.n, FLOAT_BYTES);
+    int scores = tape_buffer(
+        tape, tape_suffix(tape, op.name, "scores"), shape.batch * op.m, op.n, FLOAT_BYTES);
     double flop = index_flop(&op);
-    launch_flash(tape, op.name, &op, false, BUFFERS(tape_at(tape, q).buffer, tape_at(tape, k).buffer), BUFFERS(scores),
+    launch_flash(tape, op.name, &op, false,
+        BUFFERS(tape_at(tape, q).buffer, tape_at(tape, k).buffer), BUFFERS(scores),
         flop * ATTENTION_CAUSAL_SHARE, flop);
-    tape_pass(tape, KERNEL_ELEMENTWISE, tape_suffix(tape, op.name, "topk"), 1, BUFFERS(scores), NO_BUFFER);
+    tape_pass(tape, KERNEL_ELEMENTWISE, tape_suffix(tape, op.name, "topk"), 1, BUFFERS(scores),
+        NO_BUFFER);
     return tape_dense_alias(tape, op, goes_on, true);
 }

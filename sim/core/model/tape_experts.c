@@ -1,6 +1,6 @@
-/* Experts: the choice of a router, rows that move to experts and back, products of many matrices, and the exchanges of
- * expert parallelism. Sources: Megatron-LM, megatron/core/transformer/moe (router.py, token_dispatcher.py, experts.py);
- * Hugging Face transformers, modeling_mixtral.py.
+/* Experts: the choice of a router, rows that move to experts and back, products of many matrices,
+ * and the exchanges of expert parallelism. Sources: Megatron-LM, megatron/core/transformer/moe
+ * (router.py, token_dispatcher.py, experts.py); Hugging Face transformers, modeling_mixtral.py.
  *
  * Rows move by kernels that cost their bytes (KERNEL_EMBEDDING), and products are a batch of equal
  * ones. An exchange is two calls: tape_send_rows() starts it, tape_arrive() waits for it, and what
@@ -14,7 +14,8 @@ enum {
     FP8_BYTES = 1,
     SWIGLU_OPS = 6, /* SiLU is 4; two products; backward each factor's derivative, a sum */
     SWIGLU_GRAD_OPS = 14,
-    RELU2_OPS = 3, /* a maximum, a square, a product; backward both again, each factor's derivative, a sum */
+    RELU2_OPS = 3, /* a maximum, a square, a product; backward both again, each factor's derivative,
+                      a sum */
     RELU2_GRAD_OPS = 8
 };
 
@@ -33,11 +34,13 @@ int64_t tape_rows(const struct tape *tape, int x)
 static void top_k_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
-    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
+    tape_pass(
+        tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
     double bytes = tape_experts_bytes_of(tape, grad);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
-        kernel_stream(KERNEL_EMBEDDING, bytes + tape_experts_bytes_of(tape, op->saved[0]), bytes, 0), 0,
-        BUFFERS(grad, op->saved[0], grad_x));
+        kernel_stream(
+            KERNEL_EMBEDDING, bytes + tape_experts_bytes_of(tape, op->saved[0]), bytes, 0),
+        0, BUFFERS(grad, op->saved[0], grad_x));
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -47,7 +50,8 @@ int tape_top_k(struct tape *tape, const char *name, int scores, int64_t k, int64
     struct tape_op op = {.backward = top_k_backward, .name = tape_name(tape, name), .in = {scores}};
     int choice = in.buffer;
     for (int64_t i = 0; i < passes; i++) {
-        int next = tape_buffer(tape, tape_suffix(tape, op.name, "choice"), in.rows, in.cols, in.element_bytes);
+        int next = tape_buffer(
+            tape, tape_suffix(tape, op.name, "choice"), in.rows, in.cols, in.element_bytes);
         tape_elementwise(tape, tape_suffix(tape, op.name, "choice"), 1, choice, NO_BUFFER, next);
         choice = next;
     }
@@ -56,7 +60,8 @@ int tape_top_k(struct tape *tape, const char *name, int scores, int64_t k, int64
     int out = tape_at(tape, op.out).buffer;
     tape_launch(tape, op.name,
         kernel_stream(KERNEL_ELEMENTWISE, tape_experts_bytes_of(tape, choice),
-            tape_experts_bytes_of(tape, out) + tape_experts_bytes_of(tape, op.saved[0]), (double)(in.rows * in.cols)),
+            tape_experts_bytes_of(tape, out) + tape_experts_bytes_of(tape, op.saved[0]),
+            (double)(in.rows * in.cols)),
         0, BUFFERS(choice, out, op.saved[0]));
     tape_push(tape, op);
     return op.out;
@@ -66,8 +71,8 @@ int tape_top_k(struct tape *tape, const char *name, int scores, int64_t k, int64
 static void few(struct tape *tape, const char *name, const char *suffix, int64_t experts)
 {
     double bytes = (double)(experts * FLOAT_BYTES);
-    tape_launch(tape, tape_suffix(tape, name, suffix), kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), 0,
-        BUFFERS(NO_BUFFER));
+    tape_launch(tape, tape_suffix(tape, name, suffix),
+        kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), 0, BUFFERS(NO_BUFFER));
 }
 
 /* The coefficient's and the product's gradients; each score's is its expert's. */
@@ -83,18 +88,21 @@ static void aux_loss_backward(struct tape *tape, const struct tape_op *op)
 int tape_aux_loss(struct tape *tape, const char *name, int scores, unsigned axes)
 {
     struct tape_value out = tape_at(tape, scores);
-    struct tape_op op = {.backward = aux_loss_backward, .name = tape_name(tape, name), .in = {scores}, .n = out.cols};
+    struct tape_op op = {.backward = aux_loss_backward,
+        .name = tape_name(tape, name),
+        .in = {scores},
+        .n = out.cols};
     double mask = (double)(out.rows * out.cols * BYTE), counts = (double)(out.cols * LONG_BYTES);
     int own = tape_buffer(tape, tape_suffix(tape, op.name, "counts"), 1, out.cols, LONG_BYTES);
-    tape_launch(tape, tape_suffix(tape, op.name, "counts"), kernel_stream(KERNEL_ELEMENTWISE, mask, counts, mask), 0,
-        BUFFERS(own));
+    tape_launch(tape, tape_suffix(tape, op.name, "counts"),
+        kernel_stream(KERNEL_ELEMENTWISE, mask, counts, mask), 0, BUFFERS(own));
     if (axes) {
         tape_communicate(tape, op.name, COLL_ALL_REDUCE, axes, own);
         tape_await(tape);
     }
     tape_launch(tape, tape_suffix(tape, op.name, "sum"),
-        kernel_stream(
-            KERNEL_ELEMENTWISE, tape_experts_bytes_of(tape, out.buffer), counts, (double)(out.rows * out.cols)),
+        kernel_stream(KERNEL_ELEMENTWISE, tape_experts_bytes_of(tape, out.buffer), counts,
+            (double)(out.rows * out.cols)),
         0, BUFFERS(out.buffer, own));
     few(tape, op.name, "mul", out.cols);
     few(tape, op.name, "mul.sum", out.cols);
@@ -111,8 +119,8 @@ static void spread_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);
     double bytes = tape_experts_bytes_of(tape, grad_x);
-    tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0,
-        BUFFERS(tape_grad(tape, op), grad_x));
+    tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
+        kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0, BUFFERS(tape_grad(tape, op), grad_x));
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -124,22 +132,26 @@ int tape_spread(struct tape *tape, const char *name, int x, int64_t cols)
     int out = tape_at(tape, op.out).buffer;
     double bytes = tape_experts_bytes_of(tape, in.buffer);
     tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "zero"), 0, BUFFERS(NO_BUFFER), out);
-    tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0, BUFFERS(in.buffer, out));
+    tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0,
+        BUFFERS(in.buffer, out));
     tape_push(tape, op);
     return op.out;
 }
 
-void tape_count(struct tape *tape, const char *name, int64_t tokens, int64_t experts, int64_t ranks, unsigned axes)
+void tape_count(struct tape *tape, const char *name, int64_t tokens, int64_t experts, int64_t ranks,
+    unsigned axes)
 {
     const char *counts = tape_name(tape, name);
     int own = tape_buffer(tape, counts, ranks, experts, LONG_BYTES);
-    double mask = (double)(tokens * experts * BYTE), all = tape_experts_bytes_of(tape, own), few = all / (double)ranks;
+    double mask = (double)(tokens * experts * BYTE), all = tape_experts_bytes_of(tape, own),
+           few = all / (double)ranks;
     tape_launch(tape, counts, kernel_stream(KERNEL_ELEMENTWISE, mask, few, mask), 0, BUFFERS(own));
     if (ranks > 1) {
         tape_communicate(tape, counts, COLL_ALL_GATHER, axes, own);
         tape_await(tape);
     }
-    tape_launch(tape, tape_suffix(tape, counts, "to_host"), kernel_stream(KERNEL_COPY, all, all, 0), 0, BUFFERS(own));
+    tape_launch(tape, tape_suffix(tape, counts, "to_host"), kernel_stream(KERNEL_COPY, all, all, 0),
+        0, BUFFERS(own));
     tape_mark_kept(tape);
     tape_host_wait(tape, arena_printf(tape->arena, "%s.tolist", name), true);
 }
@@ -150,8 +162,8 @@ static void scatter_add_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[1]);
     double bytes = tape_times(op->row_cost) * tape_experts_bytes_of(tape, grad_x);
-    tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0,
-        BUFFERS(grad, grad_x));
+    tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
+        kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0, BUFFERS(grad, grad_x));
     tape_give(tape, op->in[0], grad);
     tape_give(tape, op->in[1], grad_x);
 }
@@ -159,19 +171,24 @@ static void scatter_add_backward(struct tape *tape, const struct tape_op *op)
 int tape_scatter_add(struct tape *tape, const char *name, int into, int x)
 {
     struct tape_value sum = tape_at(tape, into), rows = tape_at(tape, x);
-    BUG_IF(sum.cols != rows.cols, "%s.%s: rows of %ld and %ld", tape->scope, name, (long)sum.cols, (long)rows.cols);
-    struct tape_op op = {
-        .backward = scatter_add_backward, .name = tape_name(tape, name), .in = {into, x}, .row_cost = tape->row_cost};
-    double read = tape_experts_bytes_of(tape, rows.buffer), all = tape_experts_bytes_of(tape, sum.buffer),
-           times = tape_times(op.row_cost);
-    double touched = rows.rows < sum.rows ? (double)(rows.rows * sum.cols * sum.element_bytes) : all;
+    BUG_IF(sum.cols != rows.cols, "%s.%s: rows of %ld and %ld", tape->scope, name, (long)sum.cols,
+        (long)rows.cols);
+    struct tape_op op = {.backward = scatter_add_backward,
+        .name = tape_name(tape, name),
+        .in = {into, x},
+        .row_cost = tape->row_cost};
+    double read = tape_experts_bytes_of(tape, rows.buffer),
+           all = tape_experts_bytes_of(tape, sum.buffer), times = tape_times(op.row_cost);
+    double touched =
+        rows.rows < sum.rows ? (double)(rows.rows * sum.cols * sum.element_bytes) : all;
     sum.name = op.name;
     sum.needs_grad = sum.needs_grad || rows.needs_grad;
     vec_push(&tape->values, sum);
     op.out = tape->values.n - 1;
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_EMBEDDING, times * (read + touched), times * touched, (double)(rows.rows * rows.cols)), 0,
-        BUFFERS(rows.buffer, sum.buffer));
+        kernel_stream(KERNEL_EMBEDDING, times * (read + touched), times * touched,
+            (double)(rows.rows * rows.cols)),
+        0, BUFFERS(rows.buffer, sum.buffer));
     tape_push(tape, op);
     return op.out;
 }
@@ -194,8 +211,8 @@ const int *tape_runs(struct tape *tape, const char *name, int x, int64_t n)
     int *parts = ARENA_ARRAY(tape->arena, int, n);
     for (int64_t i = 0; i < n; i++) {
         int64_t rows = in.rows * (i + 1) / n - in.rows * i / n;
-        parts[i] =
-            tape_value(tape, tape_name(tape, name), rows > 0 ? rows : 1, in.cols, in.element_bytes, in.needs_grad);
+        parts[i] = tape_value(tape, tape_name(tape, name), rows > 0 ? rows : 1, in.cols,
+            in.element_bytes, in.needs_grad);
         tape->buffers.at[tape_at(tape, parts[i]).buffer].view_of = in.buffer;
     }
     tape_push(tape, (struct tape_op){.backward = runs_backward,
@@ -218,7 +235,8 @@ static void stack_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_stack(struct tape *tape, const char *name, const int *parts, int64_t n)
 {
-    struct tape_op op = {.backward = stack_backward, .name = tape_name(tape, name), .n = n, .list = parts};
+    struct tape_op op = {
+        .backward = stack_backward, .name = tape_name(tape, name), .n = n, .list = parts};
     struct tape_value first = tape_at(tape, parts[0]);
     int *reads = ARENA_ARRAY(tape->arena, int, n + 1);
     int64_t rows = 0;
@@ -235,11 +253,11 @@ int tape_stack(struct tape *tape, const char *name, const int *parts, int64_t n)
 
 /* ---- products of experts ---- */
 
-static void tape_experts_multiply(
-    struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
+static void tape_experts_multiply(struct tape *tape, const struct tape_op *op, const char *name,
+    int64_t m, int64_t n, int64_t k, const int *buffers)
 {
-    struct kernel_work work =
-        kernel_gemm(m, n, k, op->batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
+    struct kernel_work work = kernel_gemm(
+        m, n, k, op->batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
     tape_launch(tape, name, work, op->model_flop, buffers);
     tape_of_experts(tape, op->batch);
 }
@@ -249,15 +267,15 @@ static void experts_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op), x = op->in[0];
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
-        tape_experts_multiply(
-            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(grad, grad_x));
+        tape_experts_multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n,
+            BUFFERS(grad, grad_x));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }
     if (!tape_trains(tape, op->weight))
         return;
-    tape_experts_multiply(
-        tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(grad, tape_at(tape, x).buffer));
+    tape_experts_multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m,
+        BUFFERS(grad, tape_at(tape, x).buffer));
     if (op->part == 0)
         tape_complete(tape, op->weight);
     else if (op->part + 1 == op->parts)
@@ -272,10 +290,12 @@ static void experts_backward(struct tape *tape, const struct tape_op *op)
 /* GroupedLinear does. */
 static bool in_fp8(const struct tape *tape, const struct tape_op *op)
 {
-    return tape->workload->fp8 && op->parts == 1 && op->n % TAPE_FP8_STEP == 0 && op->k % TAPE_FP8_STEP == 0;
+    return tape->workload->fp8 && op->parts == 1 && op->n % TAPE_FP8_STEP == 0 &&
+           op->k % TAPE_FP8_STEP == 0;
 }
 
-int tape_experts(struct tape *tape, const char *name, const char *suffix, int x, struct tape_experts of)
+int tape_experts(
+    struct tape *tape, const char *name, const char *suffix, int x, struct tape_experts of)
 {
     x = tape_autocast(tape, tape_suffix(tape, name, suffix), x);
     struct tape_value in = tape_at(tape, x);
@@ -292,13 +312,15 @@ int tape_experts(struct tape *tape, const char *name, const char *suffix, int x,
         .batch = of.experts,
         .part = of.part,
         .parts = of.stack / of.experts};
-    op.model_flop = 2 * of.rows * (double)of.experts / (double)of.stack * (double)op.n * (double)op.k;
+    op.model_flop =
+        2 * of.rows * (double)of.experts / (double)of.stack * (double)op.n * (double)op.k;
     if (in_fp8(tape, &op)) {
         op.m = (op.m + TAPE_FP8_STEP - 1) / TAPE_FP8_STEP * TAPE_FP8_STEP;
         return tape_fp8_linear(tape, op);
     }
     op.out = tape_value(tape, op.name, in.rows, op.n, tape->storage_bytes, true);
-    tape_experts_multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
+    tape_experts_multiply(
+        tape, &op, op.name, op.m, op.n, op.k, BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
     tape_use(tape, weight);
     if (tape->workload->expert_kernels == EXPERTS_LOOP)
         tape_mark_mm(tape, &op);
@@ -311,11 +333,13 @@ enum activation { SWIGLU, SQUARED_RELU };
 static const struct {
     int64_t inputs;       /* of an element of the result */
     double ops, grad_ops; /* of an element of the result; backward that of probabilities, too */
-} activations[] = {[SWIGLU] = {2, SWIGLU_OPS, SWIGLU_GRAD_OPS}, [SQUARED_RELU] = {1, RELU2_OPS, RELU2_GRAD_OPS}};
+} activations[] = {
+    [SWIGLU] = {2, SWIGLU_OPS, SWIGLU_GRAD_OPS}, [SQUARED_RELU] = {1, RELU2_OPS, RELU2_GRAD_OPS}};
 
 static void weighted_backward(struct tape *tape, const struct tape_op *op)
 {
-    struct tape_value x = tape_at(tape, op->in[0]), probs = tape_at(tape, op->in[1]), out = tape_at(tape, op->out);
+    struct tape_value x = tape_at(tape, op->in[0]), probs = tape_at(tape, op->in[1]),
+                      out = tape_at(tape, op->out);
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]),
         grad_probs = tape_new_grad(tape, op->in[1]);
     double read = tape_experts_bytes_of(tape, grad) + tape_experts_bytes_of(tape, x.buffer) +
@@ -333,8 +357,10 @@ static int weighted(struct tape *tape, const char *name, enum activation functio
 {
     struct tape_value in = tape_at(tape, x), by = tape_at(tape, probs);
     BUG_IF(by.rows != in.rows || by.cols != 1, "%s.%s: a probability a row", tape->scope, name);
-    struct tape_op op = {
-        .backward = weighted_backward, .name = tape_name(tape, name), .in = {x, probs}, .choice = (int)function};
+    struct tape_op op = {.backward = weighted_backward,
+        .name = tape_name(tape, name),
+        .in = {x, probs},
+        .choice = (int)function};
     int64_t cols = in.cols / activations[function].inputs;
     op.out = tape_value(tape, op.name, in.rows, cols, in.element_bytes, in.needs_grad);
     int out = tape_at(tape, op.out).buffer;
@@ -358,7 +384,8 @@ int tape_weighted_squared_relu(struct tape *tape, const char *name, int x, int p
 }
 
 /* Element by element into another format, a buffer as x is. */
-static int convert(struct tape *tape, const struct tape_op *op, const char *name, int from, int64_t bytes)
+static int convert(
+    struct tape *tape, const struct tape_op *op, const char *name, int from, int64_t bytes)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
     name = tape_suffix(tape, op->name, name);
@@ -377,9 +404,12 @@ static void swiglu_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_swiglu(struct tape *tape, const char *name, int x)
 {
-    struct tape_op op = {.backward = swiglu_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    struct tape_op op = {
+        .backward = swiglu_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
     struct tape_value out = tape_at(tape, x);
-    op.saved[0] = tape->workload->swiglu_fp8_input ? convert(tape, &op, "input.fp8", out.buffer, FP8_BYTES) : NO_BUFFER;
+    op.saved[0] = tape->workload->swiglu_fp8_input
+                      ? convert(tape, &op, "input.fp8", out.buffer, FP8_BYTES)
+                      : NO_BUFFER;
     out.cols /= 2;
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, out, SWIGLU_OPS / 2.0);
 }
@@ -393,9 +423,10 @@ int tape_squared_relu(struct tape *tape, const char *name, int x)
 {
     const char *square = arena_printf(tape->arena, "%s.square", name);
     if (!tape_has_transformer_engine(tape))
-        return tape_map(
-            tape, square, TAPE_POWER, tape_map(tape, arena_printf(tape->arena, "%s.relu", name), TAPE_RELU, x));
-    struct tape_op op = {.backward = squared_relu_backward, .name = tape_name(tape, square), .in = {x, NO_VALUE}};
+        return tape_map(tape, square, TAPE_POWER,
+            tape_map(tape, arena_printf(tape->arena, "%s.relu", name), TAPE_RELU, x));
+    struct tape_op op = {
+        .backward = squared_relu_backward, .name = tape_name(tape, square), .in = {x, NO_VALUE}};
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, tape_at(tape, x), RELU2_OPS - 1);
 }
 
@@ -403,18 +434,21 @@ int tape_squared_relu(struct tape *tape, const char *name, int x)
 
 static enum coll_kind gradient_of(enum coll_kind kind)
 {
-    return kind == COLL_ALL_GATHER ? COLL_REDUCE_SCATTER : kind == COLL_REDUCE_SCATTER ? COLL_ALL_GATHER : kind;
+    return kind == COLL_ALL_GATHER       ? COLL_REDUCE_SCATTER
+           : kind == COLL_REDUCE_SCATTER ? COLL_ALL_GATHER
+                                         : kind;
 }
 
 /* Both are there until the communication is awaited. */
-static void tape_experts_send(
-    struct tape *tape, const char *name, const struct tape_op *op, enum coll_kind kind, int from, int to)
+static void tape_experts_send(struct tape *tape, const char *name, const struct tape_op *op,
+    enum coll_kind kind, int from, int to)
 {
     int before = tape->sent;
-    tape_communicate(
-        tape, name, kind, op->axes, tape_experts_bytes_of(tape, from) > tape_experts_bytes_of(tape, to) ? from : to);
+    tape_communicate(tape, name, kind, op->axes,
+        tape_experts_bytes_of(tape, from) > tape_experts_bytes_of(tape, to) ? from : to);
     if (op->route.routing) {
-        struct model_comm *comm = &tape->program[tape->pass].at[tape->program[tape->pass].n - 1].comm;
+        struct model_comm *comm =
+            &tape->program[tape->pass].at[tape->program[tape->pass].n - 1].comm;
         comm->bytes = op->route.bytes;
         comm->routing = op->route.routing;
     }
@@ -448,21 +482,29 @@ static int send_rows(struct tape *tape, struct tape_op op, int64_t rows)
     struct tape_value in = tape_at(tape, op.in[0]);
     op.backward = exchange_backward;
     op.out = tape_value(tape, op.name, rows, in.cols, in.element_bytes, in.needs_grad);
-    tape_experts_send(tape, op.name, &op, (enum coll_kind)op.choice, in.buffer, tape_at(tape, op.out).buffer);
+    tape_experts_send(
+        tape, op.name, &op, (enum coll_kind)op.choice, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
 
-int tape_send_rows(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows)
+int tape_send_rows(
+    struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows)
 {
-    return send_rows(
-        tape, (struct tape_op){.name = tape_name(tape, name), .in = {x}, .choice = (int)kind, .axes = axes}, rows);
+    return send_rows(tape,
+        (struct tape_op){
+            .name = tape_name(tape, name), .in = {x}, .choice = (int)kind, .axes = axes},
+        rows);
 }
 
-int tape_send_routed(struct tape *tape, const char *name, unsigned axes, int x, int64_t rows, struct tape_route route)
+int tape_send_routed(struct tape *tape, const char *name, unsigned axes, int x, int64_t rows,
+    struct tape_route route)
 {
-    const struct tape_op op = {
-        .name = tape_name(tape, name), .in = {x}, .choice = COLL_ALL_TO_ALL, .axes = axes, .route = route};
+    const struct tape_op op = {.name = tape_name(tape, name),
+        .in = {x},
+        .choice = COLL_ALL_TO_ALL,
+        .axes = axes,
+        .route = route};
     return send_rows(tape, op, rows);
 }
 
@@ -470,8 +512,8 @@ int tape_send_routed(struct tape *tape, const char *name, unsigned axes, int x, 
 static void arrive_backward(struct tape *tape, const struct tape_op *op)
 {
     int back = tape_new_grad(tape, op->in[1]);
-    tape_experts_send(tape, tape_suffix(tape, op->name, "dgrad"), op, gradient_of((enum coll_kind)op->choice),
-        tape_grad(tape, op), back);
+    tape_experts_send(tape, tape_suffix(tape, op->name, "dgrad"), op,
+        gradient_of((enum coll_kind)op->choice), tape_grad(tape, op), back);
     tape_give(tape, op->in[0], back);
 }
 

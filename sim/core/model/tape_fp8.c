@@ -23,11 +23,14 @@ static bool by_block(const struct tape *tape)
     return tape->workload->fp4 || tape->workload->fp8_recipe == FP8_MXFP8;
 }
 
-/* An element in the narrow format with its share of a scale: MXFP8 has one of a byte for 32, NVFP4 for 16. */
+/* An element in the narrow format with its share of a scale: MXFP8 has one of a byte for 32, NVFP4
+ * for 16. */
 double model_narrow_bytes(const struct model_workload *workload)
 {
     static const double block_bytes = 33.0 / 32;
-    return workload->fp4 ? KERNEL_FP4_BYTES : workload->fp8_recipe == FP8_MXFP8 ? block_bytes : FP8_BYTES;
+    return workload->fp4                       ? KERNEL_FP4_BYTES
+           : workload->fp8_recipe == FP8_MXFP8 ? block_bytes
+                                               : FP8_BYTES;
 }
 
 bool model_turns_fp8(const struct model_workload *workload)
@@ -46,16 +49,18 @@ static int narrow_buffer(struct tape *tape, const char *name, int64_t rows, int6
 bool tape_in_fp8(const struct tape *tape, const struct tape_op *op)
 {
     const struct model_tensor *weight = tape_tensor(tape, op->weight);
-    return tape->workload->fp8 && model_is_block_matrix(tape->model, weight) && !model_is_adapter(weight) &&
-           op->m % FP8_STEP == 0 && op->n % FP8_STEP == 0 && op->k % FP8_STEP == 0;
+    return tape->workload->fp8 && model_is_block_matrix(tape->model, weight) &&
+           !model_is_adapter(weight) && op->m % FP8_STEP == 0 && op->n % FP8_STEP == 0 &&
+           op->k % FP8_STEP == 0;
 }
 
-bool model_keeps_fp8(
-    const struct model *model, const struct model_workload *workload, const struct model_tensor *tensor)
+bool model_keeps_fp8(const struct model *model, const struct model_workload *workload,
+    const struct model_tensor *tensor)
 {
     bool in_block = model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
-    return workload->fp8 && workload->fusion == FUSION_TRANSFORMER_ENGINE && in_block && !model_is_adapter(tensor) &&
-           tensor->rows % FP8_STEP == 0 && tensor->cols % FP8_STEP == 0;
+    return workload->fp8 && workload->fusion == FUSION_TRANSFORMER_ENGINE && in_block &&
+           !model_is_adapter(tensor) && tensor->rows % FP8_STEP == 0 &&
+           tensor->cols % FP8_STEP == 0;
 }
 
 bool tape_quantizes(const struct tape *tape, int64_t rows)
@@ -63,7 +68,8 @@ bool tape_quantizes(const struct tape *tape, int64_t rows)
     const struct model_layer *layer = &tape->model->layers[tape->layer];
     bool one_scale = tape->workload->fp8_recipe == FP8_TENSORWISE;
     if (!tape->workload->fp8 || by_block(tape) || tape->workload->autocast ||
-        (!one_scale && !tape_has_transformer_engine(tape)) || layer->role == LAYER_ROOT || rows % FP8_STEP)
+        (!one_scale && !tape_has_transformer_engine(tape)) || layer->role == LAYER_ROOT ||
+        rows % FP8_STEP)
         return false;
     for (int i = 0; i < layer->n_tensors; i++) {
         const struct model_tensor *matrix = tape_tensor(tape, i);
@@ -84,7 +90,8 @@ int tape_find_scale(struct tape *tape, const char *name, int from, double elemen
     const char *amax = tape_suffix(tape, name, "amax");
     double wide = elements * (double)tape->storage_bytes;
     int scale = tape_buffer(tape, amax, 1, 1, SCALE_BYTES);
-    tape_launch(tape, amax, kernel_stream(KERNEL_ELEMENTWISE, wide, SCALE_BYTES, (AMAX_OPS + more_ops) * elements), 0,
+    tape_launch(tape, amax,
+        kernel_stream(KERNEL_ELEMENTWISE, wide, SCALE_BYTES, (AMAX_OPS + more_ops) * elements), 0,
         BUFFERS(scale, from));
     tape_set_apart(tape);
     return scale;
@@ -97,13 +104,15 @@ static bool by_torchao(const struct tape *tape)
 }
 
 /* A kernel that reads an operand and writes it in the narrow format. */
-static int tape_fp8_cast(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, double ops)
+static int tape_fp8_cast(
+    struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, double ops)
 {
     double elements = (double)rows * (double)cols, wide = elements * (double)tape->storage_bytes;
     int to = narrow_buffer(tape, name, rows, cols);
     tape_launch(tape, name,
-        kernel_stream(KERNEL_ELEMENTWISE, wide, elements * model_narrow_bytes(tape->workload), ops * elements), 0,
-        BUFFERS(to, from));
+        kernel_stream(KERNEL_ELEMENTWISE, wide, elements * model_narrow_bytes(tape->workload),
+            ops * elements),
+        0, BUFFERS(to, from));
     if (tape->workload->fp4)
         tape_set_apart(tape);
     return to;
@@ -126,7 +135,8 @@ static void quantize_backward(struct tape *tape, const struct tape_op *op)
 int tape_quantize(struct tape *tape, const char *name, int x)
 {
     struct tape_value value = tape_at(tape, x);
-    struct tape_op op = {.backward = quantize_backward, .name = tape_suffix(tape, name, "cast"), .in = {x}};
+    struct tape_op op = {
+        .backward = quantize_backward, .name = tape_suffix(tape, name, "cast"), .in = {x}};
     value.buffer = tape_quantized_buffer(tape, name, value.buffer, value.rows, value.cols);
     value.name = op.name;
     value.element_bytes = FP8_BYTES;
@@ -160,11 +170,13 @@ static int transpose(struct tape *tape, const char *name, int from, int64_t rows
     return to;
 }
 
-/* One kernel writes the operand and its transpose: Hopper's FP8 products want both operands along k, MXFP8 other scales
- * along either side. NVFP4 takes three: the largest value before and behind a Hadamard transform of 16 columns, the
- * operand, and its transpose behind that transform, which the weight's gradient is made of.
- * from: a buffer, or NO_BUFFER for a weight. Returns the operand; *transposed outlives the pass. */
-static int cast_transpose(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, int *transposed)
+/* One kernel writes the operand and its transpose: Hopper's FP8 products want both operands along
+ * k, MXFP8 other scales along either side. NVFP4 takes three: the largest value before and behind a
+ * Hadamard transform of 16 columns, the operand, and its transpose behind that transform, which the
+ * weight's gradient is made of. from: a buffer, or NO_BUFFER for a weight. Returns the operand;
+ * *transposed outlives the pass. */
+static int cast_transpose(
+    struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, int *transposed)
 {
     const char *turned = tape_suffix(tape, name, "transpose");
     double elements = (double)rows * (double)cols;
@@ -190,13 +202,14 @@ int64_t tape_matrices(const struct tape_op *op)
     return op->batch > 0 ? op->batch : 1;
 }
 
-void tape_fp8_multiply(
-    struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
+void tape_fp8_multiply(struct tape *tape, const struct tape_op *op, const char *name, int64_t m,
+    int64_t n, int64_t k, const int *buffers)
 {
     enum dtype math = tape->workload->fp4 ? DTYPE_FP4 : DTYPE_FP8;
-    struct kernel_work work = kernel_gemm(m, n, k, tape_matrices(op), math, FP8_BYTES, tape->storage_bytes);
-    tape_launch(
-        tape, name, work, op->model_flop > 0 ? op->model_flop : work.flop * tape_counted(tape, op->weight), buffers);
+    struct kernel_work work =
+        kernel_gemm(m, n, k, tape_matrices(op), math, FP8_BYTES, tape->storage_bytes);
+    tape_launch(tape, name, work,
+        op->model_flop > 0 ? op->model_flop : work.flop * tape_counted(tape, op->weight), buffers);
     tape_of_experts(tape, op->batch);
 }
 
@@ -205,15 +218,15 @@ static void frozen_backward(struct tape *tape, const struct tape_op *op)
 {
     int x = op->in[0];
     if (tape_at(tape, x).needs_grad) {
-        int grad = tape_quantized_buffer(
-            tape, tape_suffix(tape, op->name, "grad"), tape_grad(tape, op), op->m * tape_matrices(op), op->n);
+        int grad = tape_quantized_buffer(tape, tape_suffix(tape, op->name, "grad"),
+            tape_grad(tape, op), op->m * tape_matrices(op), op->n);
         int weight = op->saved[1];
         if (tape->workload->frozen_once)
-            weight = transpose(
-                tape, tape_suffix(tape, op->name, "weight.transpose"), NO_BUFFER, op->n * tape_matrices(op), op->k);
+            weight = transpose(tape, tape_suffix(tape, op->name, "weight.transpose"), NO_BUFFER,
+                op->n * tape_matrices(op), op->k);
         int grad_x = tape_new_grad(tape, x);
-        tape_fp8_multiply(
-            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(grad, grad_x, weight));
+        tape_fp8_multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n,
+            BUFFERS(grad, grad_x, weight));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }
@@ -227,25 +240,28 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op), x = op->in[0], transposed = NO_BUFFER, plain = grad;
     int64_t rows = op->m * tape_matrices(op);
     if (!tape_is_quantized(tape, grad))
-        plain = cast_transpose(tape, tape_suffix(tape, op->name, "grad.cast"), grad, rows, op->n, &transposed);
+        plain = cast_transpose(
+            tape, tape_suffix(tape, op->name, "grad.cast"), grad, rows, op->n, &transposed);
     int from = op->saved[0] == NO_BUFFER ? tape_gather_again(tape, x) : NO_BUFFER;
     if (op->bias != NO_PARAM)
         tape_complete(tape, op->bias);
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
-        tape_fp8_multiply(
-            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(plain, grad_x, op->saved[1]));
+        tape_fp8_multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n,
+            BUFFERS(plain, grad_x, op->saved[1]));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }
     tape_await_again(tape, x);
     tape_reduce_entered(tape, op);
     if (transposed == NO_BUFFER)
-        transposed = transpose(tape, tape_suffix(tape, op->name, "grad.transpose"), grad, rows, op->n);
+        transposed =
+            transpose(tape, tape_suffix(tape, op->name, "grad.transpose"), grad, rows, op->n);
     int input = op->saved[0];
     if (input == NO_BUFFER)
         input = transpose(tape, tape_suffix(tape, op->name, "x.transpose"), from, rows, op->k);
-    tape_fp8_multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(transposed, input));
+    tape_fp8_multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m,
+        BUFFERS(transposed, input));
     tape_complete(tape, op->weight);
     tape_await_reduced(tape, op);
 }
@@ -260,18 +276,20 @@ int tape_fp8_linear(struct tape *tape, struct tape_op op)
     int x = in.buffer, weight = NO_BUFFER;
     op.saved[0] = op.saved[1] = NO_BUFFER;
     if (!trains)
-        x = tape_quantized_buffer(tape, tape_suffix(tape, op.name, "x"), in.buffer, op.m * tape_matrices(&op), op.k);
+        x = tape_quantized_buffer(
+            tape, tape_suffix(tape, op.name, "x"), in.buffer, op.m * tape_matrices(&op), op.k);
     else if (in.element_bytes != FP8_BYTES)
-        x = cast_transpose(
-            tape, tape_suffix(tape, op.name, "x.cast"), in.buffer, op.m * tape_matrices(&op), op.k, &op.saved[0]);
+        x = cast_transpose(tape, tape_suffix(tape, op.name, "x.cast"), in.buffer,
+            op.m * tape_matrices(&op), op.k, &op.saved[0]);
     if (!keeps_weights(tape)) {
-        weight = cast_transpose(
-            tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n * tape_matrices(&op), op.k, &op.saved[1]);
+        weight = cast_transpose(tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER,
+            op.n * tape_matrices(&op), op.k, &op.saved[1]);
         tape_use(tape, op.weight);
     }
-    op.out =
-        tape_value(tape, op.name, op.batch > 0 ? tape_at(tape, op.in[0]).rows : op.m, op.n, tape->storage_bytes, true);
-    tape_fp8_multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, tape_at(tape, op.out).buffer, weight));
+    op.out = tape_value(tape, op.name, op.batch > 0 ? tape_at(tape, op.in[0]).rows : op.m, op.n,
+        tape->storage_bytes, true);
+    tape_fp8_multiply(
+        tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, tape_at(tape, op.out).buffer, weight));
     tape_use(tape, op.weight);
     if (op.batch == 0)
         tape_mark_mm(tape, &op);

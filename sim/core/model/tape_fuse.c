@@ -19,7 +19,8 @@
 
 #include <string.h>
 
-/* A result of so much less than what it was made from, such as a mean, is kept rather than made again. */
+/* A result of so much less than what it was made from, such as a mean, is kept rather than made
+ * again. */
 enum { SMALL_RESULT = 16 };
 
 /* A communication breaks the graph, and so does what it sends, and what waits for it. */
@@ -29,12 +30,14 @@ static bool fusible(const struct tape *tape, int pass, int k)
     enum kernel_kind kind = op->work.kind;
     bool breaks = op->kind != MODEL_KERNEL || op->apart || (k > 0 && op[-1].kind == MODEL_WAIT) ||
                   (k + 1 < tape->program[pass].n && op[1].kind == MODEL_COMM);
-    bool along_rows = kind == KERNEL_NORM || kind == KERNEL_SOFTMAX || kind == KERNEL_LOSS || kind == KERNEL_COPY;
-    return !breaks && (kind == KERNEL_ELEMENTWISE || (along_rows && tape->workload->fusion == FUSION_INDUCTOR));
+    bool along_rows =
+        kind == KERNEL_NORM || kind == KERNEL_SOFTMAX || kind == KERNEL_LOSS || kind == KERNEL_COPY;
+    return !breaks && (kind == KERNEL_ELEMENTWISE ||
+                          (along_rows && tape->workload->fusion == FUSION_INDUCTOR));
 }
 
-/* group[k]: the fused kernel that kernel k becomes a part of. A sum over rows for a parameter ends its group: what
- * comes next is another loop. */
+/* group[k]: the fused kernel that kernel k becomes a part of. A sum over rows for a parameter ends
+ * its group: what comes next is another loop. */
 static int group_kernels(const struct tape *tape, int pass, int *group)
 {
     int n = -1;
@@ -42,7 +45,8 @@ static int group_kernels(const struct tape *tape, int pass, int *group)
     for (int k = 0; k < tape->program[pass].n; k++) {
         const struct model_op *kernel = &tape->program[pass].at[k];
         bool joins = fusible(tape, pass, k);
-        bool scripted_apart = k > 0 && tape->workload->fusion != FUSION_INDUCTOR && kernel->parts != kernel[-1].parts;
+        bool scripted_apart =
+            k > 0 && tape->workload->fusion != FUSION_INDUCTOR && kernel->parts != kernel[-1].parts;
         n += !(joins && open && !scripted_apart);
         group[k] = n;
         open = joins && kernel->param_grad == NO_PARAM;
@@ -61,8 +65,9 @@ static bool born_at(const struct tape *tape, int buffer, int pass, const int *gr
 static bool remade(const struct tape *tape, int buffer)
 {
     const struct tape_buffer *b = &tape->buffers.at[buffer];
-    if (b->external || b->handed || b->held[FORWARD] || b->held[BACKWARD] || b->life.born_in_backward ||
-        b->life.backward_last < 0 || b->life.born >= tape->program[FORWARD].n || !fusible(tape, FORWARD, b->life.born))
+    if (b->external || b->handed || b->held[FORWARD] || b->held[BACKWARD] ||
+        b->life.born_in_backward || b->life.backward_last < 0 ||
+        b->life.born >= tape->program[FORWARD].n || !fusible(tape, FORWARD, b->life.born))
         return false;
     for (int i = 0; i < tape->touches[BACKWARD].n; i++) {
         struct tape_touched t = tape->touches[BACKWARD].at[i];
@@ -130,14 +135,15 @@ static void find_origins(const struct cuts *cuts, int buffer)
 static bool is_idle_product(const struct cuts *cuts, int buffer)
 {
     const struct tape_buffer *b = &cuts->tape->buffers.at[buffer];
-    if (b->external || b->handed || b->held[BACKWARD] || b->life.born_in_backward || b->life.backward_last >= 0 ||
-        b->life.born >= cuts->tape->program[FORWARD].n || cuts->taken[buffer])
+    if (b->external || b->handed || b->held[BACKWARD] || b->life.born_in_backward ||
+        b->life.backward_last >= 0 || b->life.born >= cuts->tape->program[FORWARD].n ||
+        cuts->taken[buffer])
         return false;
     return !fusible(cuts->tape, FORWARD, b->life.born);
 }
 
-/* Bytes that backward keeps for what the fused kernel could make again: the products that it is made from, or, with
- * cuts, itself where that is less. */
+/* Bytes that backward keeps for what the fused kernel could make again: the products that it is
+ * made from, or, with cuts, itself where that is less. */
 static int64_t tape_fuse_kept_bytes(const struct cuts *cuts, int g, bool with_cuts)
 {
     int64_t all = 0;
@@ -148,7 +154,9 @@ static int64_t tape_fuse_kept_bytes(const struct cuts *cuts, int g, bool with_cu
             continue;
         find_origins(cuts, buffer);
         for (int b = 0; b < cuts->tape->buffers.n; b++)
-            products += cuts->origins[b] && is_idle_product(cuts, b) ? cuts->tape->buffers.at[b].life.bytes : 0;
+            products += cuts->origins[b] && is_idle_product(cuts, b)
+                            ? cuts->tape->buffers.at[b].life.bytes
+                            : 0;
         cuts->cut[buffer] = with_cuts && products > own;
         all += cuts->cut[buffer] ? own : products;
         for (int b = 0; b < cuts->tape->buffers.n && !cuts->cut[buffer]; b++)
@@ -157,7 +165,8 @@ static int64_t tape_fuse_kept_bytes(const struct cuts *cuts, int g, bool with_cu
     return all;
 }
 
-/* The results of a matrix and of the adapter beside it are not kept for what their sum would do for. */
+/* The results of a matrix and of the adapter beside it are not kept for what their sum would do
+ * for. */
 static void choose_cuts(const struct cuts *cuts, int g)
 {
     int64_t without = tape_fuse_kept_bytes(cuts, g, false);
@@ -191,7 +200,8 @@ static void remake(struct tape *tape, int buffer, const struct cuts *cuts, int g
 static void remake_all(struct tape *tape, const int *group, int n_groups)
 {
     size_t n = (size_t)tape->buffers.n + 1;
-    struct cuts cuts = {tape, group, xcalloc(n, sizeof(bool)), xcalloc(n, sizeof(bool)), xcalloc(n, sizeof(bool))};
+    struct cuts cuts = {
+        tape, group, xcalloc(n, sizeof(bool)), xcalloc(n, sizeof(bool)), xcalloc(n, sizeof(bool))};
     for (int g = n_groups - 1; g >= 0; g--) {
         choose_cuts(&cuts, g);
         for (int i = tape->buffers.n - 1; i >= 0; i--)
@@ -213,9 +223,10 @@ static bool stays_inside(const struct tape *tape, int buffer, int pass, const in
            born_at(tape, buffer, pass, group, group[last]);
 }
 
-/* Bytes of a fused kernel: each buffer from outside is read once, what stays inside is neither written nor read.
- * seen[buffer]: the group that has counted it. */
-static struct kernel_work fused_work(const struct tape *tape, int pass, const int *group, int from, int to, int *seen)
+/* Bytes of a fused kernel: each buffer from outside is read once, what stays inside is neither
+ * written nor read. seen[buffer]: the group that has counted it. */
+static struct kernel_work fused_work(
+    const struct tape *tape, int pass, const int *group, int from, int to, int *seen)
 {
     struct kernel_work work = {.kind = KERNEL_ELEMENTWISE};
     double read_bytes = 0, born_bytes = 0, read_apart = 0, written_apart = 0;
@@ -236,7 +247,8 @@ static struct kernel_work fused_work(const struct tape *tape, int pass, const in
         else if (stays_inside(tape, t.buffer, pass, group))
             born_bytes += bytes;
     }
-    work.read_bytes = read_bytes < read_apart ? read_bytes : read_apart; /* of a view, only a part is read */
+    work.read_bytes =
+        read_bytes < read_apart ? read_bytes : read_apart; /* of a view, only a part is read */
     work.write_bytes = written_apart > born_bytes ? written_apart - born_bytes : 0;
     return work;
 }
@@ -249,7 +261,8 @@ static void fuse_pass(struct tape *tape, int pass, const int *group)
     for (int from = 0, to = 0; from < tape->program[pass].n; from = to, n++) {
         while (to < tape->program[pass].n && group[to] == group[from])
             to++;
-        struct model_op kernel = tape->program[pass].at[to - 1]; /* only the last can complete a parameter */
+        struct model_op kernel =
+            tape->program[pass].at[to - 1]; /* only the last can complete a parameter */
         if (kernel.work.kind == KERNEL_NORM && tape->workload->fusion == FUSION_INDUCTOR)
             kernel.work.m = kernel.work.n = 0; /* Inductor splits long sums over rows */
         if (to - from > 1) {

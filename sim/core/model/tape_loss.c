@@ -13,8 +13,10 @@ static int64_t tape_loss_ranks(const struct tape *tape)
     return model_tensor_ranks(&tape->workload->parallel);
 }
 
-/* A number, or several, a row, made by a kernel from a value, and summed (or the largest taken) over the ranks. */
-static int row_numbers(struct tape *tape, const char *name, double ops, int from, int also, int64_t numbers)
+/* A number, or several, a row, made by a kernel from a value, and summed (or the largest taken)
+ * over the ranks. */
+static int row_numbers(
+    struct tape *tape, const char *name, double ops, int from, int also, int64_t numbers)
 {
     int result = tape_buffer(tape, name, tape_at(tape, from).rows, numbers, FLOAT_BYTES);
     tape_pass(tape, KERNEL_LOSS, name, ops, BUFFERS(tape_at(tape, from).buffer, also), result);
@@ -34,8 +36,8 @@ static void word_loss_backward(struct tape *tape, const struct tape_op *op)
     int softmax = tape_at(tape, op->in[0]).buffer, grad = tape_grad(tape, op);
     double row_bytes = (double)(tape_at(tape, op->in[0]).rows * FLOAT_BYTES);
     const char *name = tape_suffix(tape, op->name, "dgrad");
-    tape_launch(tape, tape_suffix(tape, op->name, "labels"), kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0,
-        BUFFERS(softmax));
+    tape_launch(tape, tape_suffix(tape, op->name, "labels"),
+        kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0, BUFFERS(softmax));
     tape_pass(tape, KERNEL_LOSS, name, 1, BUFFERS(softmax, grad), softmax);
     tape_give(tape, op->in[0], softmax);
 }
@@ -43,23 +45,28 @@ static void word_loss_backward(struct tape *tape, const struct tape_op *op)
 static int eager_word_loss(struct tape *tape, const char *name, int logits)
 {
     int wide = tape_cast(tape, tape_suffix(tape, name, "float"), logits, FLOAT_BYTES);
-    struct tape_op op = {.backward = word_loss_backward, .name = tape_name(tape, name), .in = {wide}};
+    struct tape_op op = {
+        .backward = word_loss_backward, .name = tape_name(tape, name), .in = {wide}};
     struct tape_value x = tape_at(tape, wide);
-    const char *const max = tape_suffix(tape, op.name, "max"), *const sum = tape_suffix(tape, op.name, "sum_exp");
+    const char *const max = tape_suffix(tape, op.name, "max"), *const sum = tape_suffix(
+                                                                   tape, op.name, "sum_exp");
     const char *const label = tape_suffix(tape, op.name, "label");
     double row_bytes = (double)(x.rows * FLOAT_BYTES);
     int largest = row_numbers(tape, max, 1, wide, NO_BUFFER, 1);
     reduce_numbers(tape, max, largest);
-    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "subtract"), 1, BUFFERS(x.buffer, largest), x.buffer);
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "subtract"), 1,
+        BUFFERS(x.buffer, largest), x.buffer);
     int predicted = tape_buffer(tape, label, x.rows, 1, FLOAT_BYTES);
-    tape_launch(tape, label, kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0, BUFFERS(x.buffer, predicted));
+    tape_launch(tape, label, kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0,
+        BUFFERS(x.buffer, predicted));
     tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "exp"), 1, BUFFERS(x.buffer), x.buffer);
     int sums = row_numbers(tape, sum, 1, wide, NO_BUFFER, 1);
     reduce_numbers(tape, label, predicted);
     reduce_numbers(tape, sum, sums);
     op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true);
     tape_elementwise(tape, op.name, 2, predicted, sums, tape_at(tape, op.out).buffer);
-    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "divide"), 1, BUFFERS(x.buffer, sums), x.buffer);
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "divide"), 1, BUFFERS(x.buffer, sums),
+        x.buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -68,8 +75,8 @@ static int eager_word_loss(struct tape *tape, const char *name, int logits)
 static void fused_word_loss_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_pass(
-        tape, KERNEL_LOSS, tape_suffix(tape, op->name, "dgrad"), 1, BUFFERS(op->saved[0], tape_grad(tape, op)), grad_x);
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op->name, "dgrad"), 1,
+        BUFFERS(op->saved[0], tape_grad(tape, op)), grad_x);
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -78,20 +85,24 @@ enum { MAX_OPS = 1, SUM_OPS = 3, NUMBERS = 2 };
 
 static int fused_word_loss(struct tape *tape, const char *name, int logits)
 {
-    struct tape_op op = {.backward = fused_word_loss_backward, .name = tape_name(tape, name), .in = {logits}};
+    struct tape_op op = {
+        .backward = fused_word_loss_backward, .name = tape_name(tape, name), .in = {logits}};
     struct tape_value x = tape_at(tape, logits);
-    const char *const max = tape_suffix(tape, op.name, "max"), *const sums = tape_suffix(tape, op.name, "sums");
+    const char *const max = tape_suffix(tape, op.name, "max"), *const sums = tape_suffix(
+                                                                   tape, op.name, "sums");
     int wide = tape_buffer(tape, tape_suffix(tape, op.name, "float"), x.rows, x.cols, FLOAT_BYTES);
     int largest = tape_buffer(tape, max, x.rows, 1, FLOAT_BYTES);
     tape_pass(tape, KERNEL_LOSS, max, MAX_OPS, BUFFERS(x.buffer), wide);
     reduce_numbers(tape, max, largest);
-    int both = tape_buffer(tape, sums, x.rows, NUMBERS, FLOAT_BYTES); /* the label's logit, the exponentials */
+    int both = tape_buffer(
+        tape, sums, x.rows, NUMBERS, FLOAT_BYTES); /* the label's logit, the exponentials */
     int softmax = tape_buffer(tape, tape_suffix(tape, op.name, "exp"), x.rows, x.cols, FLOAT_BYTES);
     tape_pass(tape, KERNEL_LOSS, sums, SUM_OPS, BUFFERS(wide, largest, both), softmax);
     reduce_numbers(tape, sums, both);
     op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true);
     tape_elementwise(tape, op.name, 2, both, NO_BUFFER, tape_at(tape, op.out).buffer);
-    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "divide"), 1, BUFFERS(softmax, both), softmax);
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "divide"), 1, BUFFERS(softmax, both),
+        softmax);
     op.saved[0] = softmax;
     tape_push(tape, op);
     return op.out;
@@ -101,26 +112,28 @@ static int fused_word_loss(struct tape *tape, const char *name, int logits)
 static void te_word_loss_backward(struct tape *tape, const struct tape_op *op)
 {
     int logits = op->saved[0];
-    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op->name, "dgrad"), 1, BUFFERS(logits, tape_grad(tape, op)), logits);
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op->name, "dgrad"), 1,
+        BUFFERS(logits, tape_grad(tape, op)), logits);
     tape_give(tape, op->in[0], logits);
 }
 
 static int te_word_loss(struct tape *tape, const char *name, int logits)
 {
     enum { STATISTICS = 3 }; /* the largest logit, the sum of exponentials, the label's logit */
-    struct tape_op op = {.backward = te_word_loss_backward, .name = tape_name(tape, name), .in = {logits}};
+    struct tape_op op = {
+        .backward = te_word_loss_backward, .name = tape_name(tape, name), .in = {logits}};
     struct tape_value x = tape_at(tape, logits);
     const char *const own = tape_suffix(tape, op.name, "online_softmax");
     int statistics = row_numbers(tape, own, SUM_OPS, logits, NO_BUFFER, STATISTICS);
     if (tape_loss_ranks(tape) > 1) {
-        int all = tape_buffer(
-            tape, tape_suffix(tape, op.name, "statistics"), x.rows * tape_loss_ranks(tape), STATISTICS, FLOAT_BYTES);
+        int all = tape_buffer(tape, tape_suffix(tape, op.name, "statistics"),
+            x.rows * tape_loss_ranks(tape), STATISTICS, FLOAT_BYTES);
         tape_exchange(tape, own, COLL_ALL_GATHER, AXES_TP, statistics, all);
         statistics = all;
     }
     op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true);
-    tape_pass(
-        tape, KERNEL_LOSS, op.name, SUM_OPS, BUFFERS(x.buffer, statistics, tape_at(tape, op.out).buffer), x.buffer);
+    tape_pass(tape, KERNEL_LOSS, op.name, SUM_OPS,
+        BUFFERS(x.buffer, statistics, tape_at(tape, op.out).buffer), x.buffer);
     op.saved[0] = x.buffer;
     tape_push(tape, op);
     return op.out;
@@ -130,19 +143,21 @@ static int te_word_loss(struct tape *tape, const char *name, int logits)
 static void loss_parallel_backward(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
-    const char *const zeros = tape_suffix(tape, op->name, "zeros"), *const exp = tape_suffix(tape, op->name, "exp");
+    const char *const zeros = tape_suffix(tape, op->name, "zeros"), *const exp = tape_suffix(
+                                                                        tape, op->name, "exp");
     const char *const sum = tape_suffix(tape, op->name, "add");
     double row_bytes = (double)(x.rows * FLOAT_BYTES);
     int labels = tape_buffer(tape, zeros, x.rows, x.cols, FLOAT_BYTES);
     tape_pass(tape, KERNEL_COPY, zeros, 0, BUFFERS(NO_BUFFER), labels);
-    tape_launch(
-        tape, tape_suffix(tape, op->name, "labels"), kernel_stream(KERNEL_LOSS, 0, row_bytes, 0), 0, BUFFERS(labels));
+    tape_launch(tape, tape_suffix(tape, op->name, "labels"),
+        kernel_stream(KERNEL_LOSS, 0, row_bytes, 0), 0, BUFFERS(labels));
     int softmax = tape_buffer(tape, exp, x.rows, x.cols, FLOAT_BYTES);
     tape_elementwise(tape, exp, 1, op->saved[0], NO_BUFFER, softmax);
     int both = tape_buffer(tape, sum, x.rows, x.cols, FLOAT_BYTES);
     tape_elementwise(tape, sum, 1, labels, softmax, both);
     int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_elementwise(tape, tape_suffix(tape, op->name, "dgrad"), 1, both, tape_grad(tape, op), grad_x);
+    tape_elementwise(
+        tape, tape_suffix(tape, op->name, "dgrad"), 1, both, tape_grad(tape, op), grad_x);
     tape_touch(tape, labels);
     tape_touch(tape, op->saved[0]);
     tape_give(tape, op->in[0], grad_x);
@@ -151,10 +166,13 @@ static void loss_parallel_backward(struct tape *tape, const struct tape_op *op)
 static int loss_parallel(struct tape *tape, const char *name, int logits)
 {
     int wide = tape_cast(tape, tape_suffix(tape, name, "float"), logits, FLOAT_BYTES);
-    struct tape_op op = {.backward = loss_parallel_backward, .name = tape_name(tape, name), .in = {wide}};
+    struct tape_op op = {
+        .backward = loss_parallel_backward, .name = tape_name(tape, name), .in = {wide}};
     struct tape_value x = tape_at(tape, wide);
-    const char *const max = tape_suffix(tape, op.name, "max"), *const sum = tape_suffix(tape, op.name, "sum_exp");
-    const char *const label = tape_suffix(tape, op.name, "label"), *const exp = tape_suffix(tape, op.name, "exp");
+    const char *const max = tape_suffix(tape, op.name, "max"), *const sum = tape_suffix(
+                                                                   tape, op.name, "sum_exp");
+    const char *const label = tape_suffix(tape, op.name, "label"), *const exp = tape_suffix(
+                                                                       tape, op.name, "exp");
     const char *const subtract = tape_suffix(tape, op.name, "subtract");
     double row_bytes = (double)(x.rows * FLOAT_BYTES);
     int largest = row_numbers(tape, max, 1, wide, NO_BUFFER, 1);
@@ -166,10 +184,13 @@ static int loss_parallel(struct tape *tape, const char *name, int logits)
     int sums = tape_buffer(tape, sum, x.rows, 1, FLOAT_BYTES);
     tape_pass(tape, KERNEL_LOSS, sum, 1, BUFFERS(exps), sums);
     reduce_numbers(tape, sum, sums);
-    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "log_softmax"), x.rows, x.cols, FLOAT_BYTES);
-    tape_elementwise(tape, tape_suffix(tape, op.name, "log_softmax"), 1, shifted, sums, op.saved[0]);
+    op.saved[0] =
+        tape_buffer(tape, tape_suffix(tape, op.name, "log_softmax"), x.rows, x.cols, FLOAT_BYTES);
+    tape_elementwise(
+        tape, tape_suffix(tape, op.name, "log_softmax"), 1, shifted, sums, op.saved[0]);
     int predicted = tape_buffer(tape, label, x.rows, 1, FLOAT_BYTES);
-    tape_launch(tape, label, kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0, BUFFERS(op.saved[0], predicted));
+    tape_launch(tape, label, kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0,
+        BUFFERS(op.saved[0], predicted));
     tape_touch(tape, x.buffer); /* F.cross_entropy's caller holds it */
     reduce_numbers(tape, label, predicted);
     op.out = tape_value(tape, op.name, 1, 1, FLOAT_BYTES, true);
@@ -194,6 +215,6 @@ int tape_word_loss(struct tape *tape, const char *name, int logits)
     if (kind == CROSS_ENTROPY_LOSS_PARALLEL && tape_loss_ranks(tape) > 1)
         return tape_end_loss(tape, logits, loss_parallel(tape, name, logits));
     bool fused = kind == CROSS_ENTROPY_FUSED;
-    return tape_end_loss(
-        tape, logits, fused ? fused_word_loss(tape, name, logits) : eager_word_loss(tape, name, logits));
+    return tape_end_loss(tape, logits,
+        fused ? fused_word_loss(tape, name, logits) : eager_word_loss(tape, name, logits));
 }

@@ -62,13 +62,14 @@ static int resize(struct tape *tape, int x, const char *name, int64_t rows)
 
 /* ---- along the sequence ---- */
 
-/* What NCCL gathers, or takes to be scattered, has the ranks' parts one behind the other, and samples come first:
- * funcol lays it out anew by torch.cat(torch.chunk()). Async TP's products in pieces write and read where it belongs;
- * cut: there are such. */
+/* What NCCL gathers, or takes to be scattered, has the ranks' parts one behind the other, and
+ * samples come first: funcol lays it out anew by torch.cat(torch.chunk()). Async TP's products in
+ * pieces write and read where it belongs; cut: there are such. */
 static bool lays_out(const struct tape *tape, bool cut)
 {
     const struct model_parallel *parallel = &tape->workload->parallel;
-    bool in_pieces = parallel->tensor_overlap != TENSOR_BLOCKING && tape->model->layers[tape->layer].role != LAYER_ROOT;
+    bool in_pieces = parallel->tensor_overlap != TENSOR_BLOCKING &&
+                     tape->model->layers[tape->layer].role != LAYER_ROOT;
     return parallel->gather_dim == 1 && !(in_pieces && cut);
 }
 
@@ -95,7 +96,9 @@ static int buffer_like(struct tape *tape, const char *name, int buffer)
 
 static void gather_rows(struct tape *tape, const char *name, int from, int to)
 {
-    int parts = lays_out(tape, !casts_gathered(tape)) ? buffer_like(tape, tape_suffix(tape, name, "parts"), to) : to;
+    int parts = lays_out(tape, !casts_gathered(tape))
+                    ? buffer_like(tape, tape_suffix(tape, name, "parts"), to)
+                    : to;
     tape_exchange(tape, name, COLL_ALL_GATHER, AXES_TP, from, parts);
     if (parts != to)
         tape_pass(tape, KERNEL_COPY, tape_suffix(tape, name, "cat"), 0, BUFFERS(parts), to);
@@ -114,7 +117,8 @@ static int rows_to_reduce(struct tape *tape, const char *name, int from, bool cu
 
 /* ---- enter ---- */
 
-/* Where the ranks' gradients of what entered are summed: its shard's, with sequence, or in place. */
+/* Where the ranks' gradients of what entered are summed: its shard's, with sequence, or in place.
+ */
 static int sum_buffer(struct tape *tape, int from, int grad)
 {
     return scatters(tape) ? tape_new_grad(tape, from) : grad;
@@ -243,14 +247,17 @@ static void leave_backward(struct tape *tape, const struct tape_op *op)
 int tape_leave(struct tape *tape, const char *name, int bias, int x)
 {
     struct tape_value in = tape_at(tape, x);
-    struct tape_op op = {.backward = leave_backward, .name = tape_name(tape, name), .in = {x}, .bias = bias};
+    struct tape_op op = {
+        .backward = leave_backward, .name = tape_name(tape, name), .in = {x}, .bias = bias};
     tape->region = REGION_OUTSIDE;
     if (scatters(tape)) {
-        BUG_IF(in.rows % tape_parallel_ranks(tape), "%s: %ld rows over %ld tape_parallel_ranks", op.name, (long)in.rows,
-            (long)tape_parallel_ranks(tape));
+        BUG_IF(in.rows % tape_parallel_ranks(tape), "%s: %ld rows over %ld tape_parallel_ranks",
+            op.name, (long)in.rows, (long)tape_parallel_ranks(tape));
         int whole = rows_to_reduce(tape, op.name, in.buffer, true);
-        op.out = resize(tape, x, tape_suffix(tape, op.name, "sum"), in.rows / tape_parallel_ranks(tape));
-        tape_exchange(tape, op.name, COLL_REDUCE_SCATTER, AXES_TP, whole, tape_at(tape, op.out).buffer);
+        op.out =
+            resize(tape, x, tape_suffix(tape, op.name, "sum"), in.rows / tape_parallel_ranks(tape));
+        tape_exchange(
+            tape, op.name, COLL_REDUCE_SCATTER, AXES_TP, whole, tape_at(tape, op.out).buffer);
     } else {
         op.out = tape_parallel_alias(tape, x, tape_suffix(tape, op.name, "sum"));
         tape_exchange(tape, op.name, COLL_ALL_REDUCE, AXES_TP, in.buffer, in.buffer);
@@ -282,8 +289,8 @@ int tape_scatter(struct tape *tape, const char *name, int x)
         return x;
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = scatter_backward, .name = tape_name(tape, name), .in = {x}};
-    BUG_IF(in.rows % tape_parallel_ranks(tape), "%s: %ld rows over %ld tape_parallel_ranks", op.name, (long)in.rows,
-        (long)tape_parallel_ranks(tape));
+    BUG_IF(in.rows % tape_parallel_ranks(tape), "%s: %ld rows over %ld tape_parallel_ranks",
+        op.name, (long)in.rows, (long)tape_parallel_ranks(tape));
     op.out = resize(tape, x, op.name, in.rows / tape_parallel_ranks(tape));
     launch_own(tape, op.name, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
@@ -324,11 +331,14 @@ int tape_gather_columns(struct tape *tape, const char *name, int x, int64_t cols
     if (tape_parallel_ranks(tape) == 1)
         return x;
     struct tape_value in = tape_at(tape, x);
-    struct tape_op op = {.backward = gather_columns_backward, .name = tape_name(tape, name), .in = {x}};
+    struct tape_op op = {
+        .backward = gather_columns_backward, .name = tape_name(tape, name), .in = {x}};
     int parts = tape_buffer(tape, op.name, in.rows, cols, in.element_bytes);
     tape_exchange(tape, op.name, COLL_ALL_GATHER, AXES_TP, in.buffer, parts);
-    op.out = tape_value(tape, tape_suffix(tape, op.name, "cat"), in.rows, cols, in.element_bytes, in.needs_grad);
-    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "cat"), 0, BUFFERS(parts), tape_at(tape, op.out).buffer);
+    op.out = tape_value(
+        tape, tape_suffix(tape, op.name, "cat"), in.rows, cols, in.element_bytes, in.needs_grad);
+    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "cat"), 0, BUFFERS(parts),
+        tape_at(tape, op.out).buffer);
     tape->region = REGION_ALIKE;
     tape_push(tape, op);
     return op.out;
@@ -341,8 +351,9 @@ static void launch_mask(struct tape *tape, const char *name, int buffer)
 {
     double others = 1 - 1 / (double)tape_parallel_ranks(tape);
     tape_launch(tape, name,
-        kernel_stream(KERNEL_ELEMENTWISE, 0, others * (double)tape->buffers.at[buffer].life.bytes, 0), 0,
-        BUFFERS(buffer));
+        kernel_stream(
+            KERNEL_ELEMENTWISE, 0, others * (double)tape->buffers.at[buffer].life.bytes, 0),
+        0, BUFFERS(buffer));
 }
 
 static void mask_backward(struct tape *tape, const struct tape_op *op)
@@ -372,8 +383,9 @@ int tape_words(struct tape *tape, const char *name, int64_t rows, enum tape_turn
     int x = tape_embedding(tape, name, rows, turn);
     if (tape_parallel_ranks(tape) == 1)
         return x;
-    struct tape_op op = {
-        .backward = mask_backward, .name = tape_suffix(tape, tape_name(tape, name), "mask"), .in = {x}};
+    struct tape_op op = {.backward = mask_backward,
+        .name = tape_suffix(tape, tape_name(tape, name), "mask"),
+        .in = {x}};
     op.out = tape_parallel_alias(tape, x, op.name);
     launch_mask(tape, op.name, tape_at(tape, x).buffer);
     tape_push(tape, op);

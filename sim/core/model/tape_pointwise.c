@@ -8,9 +8,9 @@
 
 enum saves { SAVES_NOTHING, SAVES_INPUT, SAVES_RESULT };
 
-/* ops: arithmetic operations of the formula for one element, a transcendental function counted as one.
- * backward_kernels: how many eager PyTorch launches for the derivative; those before the last make the factor by which
- * the gradient is multiplied. */
+/* ops: arithmetic operations of the formula for one element, a transcendental function counted as
+ * one. backward_kernels: how many eager PyTorch launches for the derivative; those before the last
+ * make the factor by which the gradient is multiplied. */
 struct pointwise {
     enum saves saves;
     int backward_kernels;
@@ -39,7 +39,8 @@ static void map_backward(struct tape *tape, const struct tape_op *op)
         factor = f->saves == SAVES_INPUT ? x.buffer : tape_at(tape, op->out).buffer;
     const char *name = tape_suffix(tape, op->name, "dgrad");
     for (int i = 1; i < f->backward_kernels; i++) {
-        int next = tape_buffer(tape, tape_suffix(tape, op->name, "factor"), x.rows, x.cols, x.element_bytes);
+        int next = tape_buffer(
+            tape, tape_suffix(tape, op->name, "factor"), x.rows, x.cols, x.element_bytes);
         tape_elementwise(tape, name, 1, factor, NO_BUFFER, next);
         factor = next;
     }
@@ -53,8 +54,10 @@ static void map_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_map(struct tape *tape, const char *name, enum tape_function function, int x)
 {
-    struct tape_op op = {
-        .backward = map_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}, .choice = (int)function};
+    struct tape_op op = {.backward = map_backward,
+        .name = tape_name(tape, name),
+        .in = {x, NO_VALUE},
+        .choice = (int)function};
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, tape_at(tape, x), pointwise[function].ops);
 }
 
@@ -68,7 +71,8 @@ static void scale_apart_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_scale_apart(struct tape *tape, const char *name, int x)
 {
-    struct tape_op op = {.backward = scale_apart_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    struct tape_op op = {
+        .backward = scale_apart_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
     int out = tape_apply(tape, op, KERNEL_ELEMENTWISE, tape_at(tape, x), pointwise[TAPE_SCALE].ops);
     tape->program[FORWARD].at[tape->program[FORWARD].n - 1].apart = true;
     return out;
@@ -77,13 +81,17 @@ int tape_scale_apart(struct tape *tape, const char *name, int x)
 int tape_map_in_place(struct tape *tape, const char *name, enum tape_function function, int x)
 {
     struct tape_value result = tape_at(tape, x);
-    BUG_IF(pointwise[function].saves == SAVES_INPUT, "%s.%s overwrites what its gradient needs", tape->scope, name);
-    struct tape_op op = {
-        .backward = map_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}, .choice = (int)function};
+    BUG_IF(pointwise[function].saves == SAVES_INPUT, "%s.%s overwrites what its gradient needs",
+        tape->scope, name);
+    struct tape_op op = {.backward = map_backward,
+        .name = tape_name(tape, name),
+        .in = {x, NO_VALUE},
+        .choice = (int)function};
     result.name = op.name;
     vec_push(&tape->values, result);
     op.out = tape->values.n - 1;
-    tape_elementwise(tape, op.name, pointwise[function].ops, result.buffer, NO_BUFFER, result.buffer);
+    tape_elementwise(
+        tape, op.name, pointwise[function].ops, result.buffer, NO_BUFFER, result.buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -91,15 +99,19 @@ int tape_map_in_place(struct tape *tape, const char *name, enum tape_function fu
 int tape_gelu_new(struct tape *tape, int x)
 {
     int half = tape_map(tape, "gelu.half", TAPE_SCALE, x);
-    int wide = tape->workload->autocast ? tape_cast(tape, "gelu.cube.autocast", x, dtype_bytes(DTYPE_FP32)) : x;
+    int wide = tape->workload->autocast
+                   ? tape_cast(tape, "gelu.cube.autocast", x, dtype_bytes(DTYPE_FP32))
+                   : x;
     int cube = tape_map(tape, "gelu.cube", TAPE_POWER, wide);
-    int inner = tape_add(tape, "gelu.inner", x, tape_map(tape, "gelu.cube.scale", TAPE_SCALE, cube));
-    int bend = tape_map(tape, "gelu.tanh", TAPE_TANH, tape_map(tape, "gelu.inner.scale", TAPE_SCALE, inner));
+    int inner =
+        tape_add(tape, "gelu.inner", x, tape_map(tape, "gelu.cube.scale", TAPE_SCALE, cube));
+    int bend = tape_map(
+        tape, "gelu.tanh", TAPE_TANH, tape_map(tape, "gelu.inner.scale", TAPE_SCALE, inner));
     return tape_mul(tape, "gelu", half, tape_map(tape, "gelu.shift", TAPE_SHIFT, bend));
 }
 
-/* The gradient of a broadcast operand is the sum over the rows that it was broadcast to, that of a promoted one a cast.
- */
+/* The gradient of a broadcast operand is the sum over the rows that it was broadcast to, that of a
+ * promoted one a cast. */
 static void give_sum(struct tape *tape, const struct tape_op *op, int value, int grad)
 {
     struct tape_value v = tape_at(tape, value);
@@ -107,7 +119,8 @@ static void give_sum(struct tape *tape, const struct tape_op *op, int value, int
     bool broadcast = v.rows * v.cols < tape->buffers.at[grad].elements;
     if (v.needs_grad && (promoted || broadcast)) {
         int fit = tape_new_grad(tape, value);
-        tape_elementwise(tape, tape_suffix(tape, op->name, broadcast ? "sum" : "to"), 1, grad, NO_BUFFER, fit);
+        tape_elementwise(
+            tape, tape_suffix(tape, op->name, broadcast ? "sum" : "to"), 1, grad, NO_BUFFER, fit);
         grad = fit;
     }
     tape_give(tape, value, grad);
@@ -125,7 +138,8 @@ int tape_add(struct tape *tape, const char *name, int a, int b)
 {
     struct tape_value left = tape_at(tape, a), right = tape_at(tape, b);
     struct tape_value sum = left.rows * left.cols < right.rows * right.cols ? right : left;
-    sum.element_bytes = left.element_bytes > right.element_bytes ? left.element_bytes : right.element_bytes;
+    sum.element_bytes =
+        left.element_bytes > right.element_bytes ? left.element_bytes : right.element_bytes;
     sum.needs_grad = left.needs_grad || right.needs_grad;
     struct tape_op op = {.backward = add_backward, .name = tape_name(tape, name), .in = {a, b}};
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, sum, 1);
@@ -136,14 +150,16 @@ int tape_add_mask(struct tape *tape, const char *name, int x, int64_t rows, int6
     struct tape_value sum = tape_at(tape, x);
     sum.rows = rows;
     sum.cols = cols;
-    struct tape_op op = {.backward = add_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    struct tape_op op = {
+        .backward = add_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, sum, 1);
 }
 
 int tape_add_in_place(struct tape *tape, const char *name, int a, int b)
 {
     struct tape_value sum = tape_at(tape, a), right = tape_at(tape, b);
-    BUG_IF(sum.rows * sum.cols != right.rows * right.cols, "%s.%s broadcasts in place", tape->scope, name);
+    BUG_IF(sum.rows * sum.cols != right.rows * right.cols, "%s.%s broadcasts in place", tape->scope,
+        name);
     struct tape_op op = {.backward = add_backward, .name = tape_name(tape, name), .in = {a, b}};
     sum.name = op.name;
     vec_push(&tape->values, sum);
@@ -153,14 +169,16 @@ int tape_add_in_place(struct tape *tape, const char *name, int a, int b)
     return op.out;
 }
 
-/* The gradient of one factor: grad times the other, then summed to the factor's shape or cast to its format. */
+/* The gradient of one factor: grad times the other, then summed to the factor's shape or cast to
+ * its format. */
 static void mul_factor(struct tape *tape, const struct tape_op *op, int factor, int other)
 {
     struct tape_value v = tape_at(tape, factor), out = tape_at(tape, op->out);
     if (!v.needs_grad)
         return;
     const char *name = tape_suffix(tape, op->name, "dgrad");
-    int grad = tape_buffer(tape, tape_suffix(tape, v.name, "grad"), out.rows, out.cols, out.element_bytes);
+    int grad =
+        tape_buffer(tape, tape_suffix(tape, v.name, "grad"), out.rows, out.cols, out.element_bytes);
     tape_elementwise(tape, name, 1, out.grad, tape_at(tape, other).buffer, grad);
     if (v.rows < out.rows || v.cols < out.cols || v.element_bytes != out.element_bytes) {
         int fit = tape_new_grad(tape, factor);
@@ -193,7 +211,8 @@ static void tape_pointwise_weight_gradient(struct tape *tape, const struct tape_
 {
     struct tape_value x = tape_at(tape, op->in[0]);
     const char *name = tape_suffix(tape, op->name, "wgrad");
-    int product = tape_buffer(tape, tape_suffix(tape, op->name, "product"), x.rows, x.cols, x.element_bytes);
+    int product =
+        tape_buffer(tape, tape_suffix(tape, op->name, "product"), x.rows, x.cols, x.element_bytes);
     tape_elementwise(tape, name, 1, grad, x.buffer, product);
     tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
                        .name = name,
@@ -238,8 +257,10 @@ int tape_dropout(struct tape *tape, const char *name, int x)
     struct tape_op op = {.backward = dropout_backward, .name = tape_name(tape, name), .in = {x}};
     op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, in.needs_grad);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "mask"), in.rows, in.cols, 1);
-    double elements = (double)in.rows * (double)in.cols, bytes = elements * (double)in.element_bytes;
-    tape_launch(tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes + elements, DROPOUT_OPS * elements), 0,
+    double elements = (double)in.rows * (double)in.cols,
+           bytes = elements * (double)in.element_bytes;
+    tape_launch(tape, op.name,
+        kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes + elements, DROPOUT_OPS * elements), 0,
         BUFFERS(in.buffer, tape_at(tape, op.out).buffer, op.saved[0]));
     tape_push(tape, op);
     return op.out;
@@ -256,13 +277,16 @@ int tape_cast(struct tape *tape, const char *name, int x, int64_t element_bytes)
     if (result.element_bytes == element_bytes)
         return x;
     result.element_bytes = element_bytes;
-    struct tape_op op = {.backward = cast_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    struct tape_op op = {
+        .backward = cast_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, result, 1);
 }
 
 int tape_autocast(struct tape *tape, const char *name, int x)
 {
-    return tape->workload->autocast ? tape_cast_to_storage(tape, tape_suffix(tape, name, "autocast"), x) : x;
+    return tape->workload->autocast
+               ? tape_cast_to_storage(tape, tape_suffix(tape, name, "autocast"), x)
+               : x;
 }
 
 int tape_cast_to_storage(struct tape *tape, const char *name, int x)

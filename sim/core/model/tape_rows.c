@@ -8,7 +8,8 @@
 
 enum { FLOAT_BYTES = 4, LONG_BYTES = 8 };
 
-/* Arithmetic operations of the formulae for one element, a transcendental function counted as one. */
+/* Arithmetic operations of the formulae for one element, a transcendental function counted as one.
+ */
 enum {
     MEAN_OPS = 1,         /* add */
     SOFTMAX_OPS = 5,      /* compare, subtract, exp, add, divide */
@@ -26,7 +27,8 @@ static void mean_backward(struct tape *tape, const struct tape_op *op)
 int tape_mean(struct tape *tape, const char *name, int x)
 {
     struct tape_value mean = tape_at(tape, x);
-    struct tape_op op = {.backward = mean_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    struct tape_op op = {
+        .backward = mean_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
     mean.cols = 1;
     return tape_apply(tape, op, KERNEL_NORM, mean, MEAN_OPS);
 }
@@ -34,24 +36,30 @@ int tape_mean(struct tape *tape, const char *name, int x)
 /* choice: enum kernel_kind, because the loss's log_softmax works as the softmax does. */
 static void softmax_backward(struct tape *tape, const struct tape_op *op)
 {
-    tape_back(tape, op, (enum kernel_kind)op->choice, SOFTMAX_GRAD_OPS, tape_at(tape, op->out).buffer);
+    tape_back(
+        tape, op, (enum kernel_kind)op->choice, SOFTMAX_GRAD_OPS, tape_at(tape, op->out).buffer);
 }
 
-static int softmax(struct tape *tape, const char *name, enum kernel_kind kind, int x, int64_t element_bytes)
+static int softmax(
+    struct tape *tape, const char *name, enum kernel_kind kind, int x, int64_t element_bytes)
 {
     struct tape_value shares = tape_at(tape, x);
-    struct tape_op op = {
-        .backward = softmax_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}, .choice = (int)kind};
+    struct tape_op op = {.backward = softmax_backward,
+        .name = tape_name(tape, name),
+        .in = {x, NO_VALUE},
+        .choice = (int)kind};
     shares.element_bytes = element_bytes;
     return tape_apply(tape, op, kind, shares, SOFTMAX_OPS);
 }
 
-/* at::softmax (SoftMax.cpp) widens within the kernel where the input is FP16, else by a cast before it. */
+/* at::softmax (SoftMax.cpp) widens within the kernel where the input is FP16, else by a cast before
+ * it. */
 int tape_softmax(struct tape *tape, const char *name, int x, bool fp32)
 {
     if (tape->workload->autocast || (fp32 && tape->workload->storage != DTYPE_FP16))
         x = tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
-    return softmax(tape, name, KERNEL_SOFTMAX, x, fp32 ? FLOAT_BYTES : tape_at(tape, x).element_bytes);
+    return softmax(
+        tape, name, KERNEL_SOFTMAX, x, fp32 ? FLOAT_BYTES : tape_at(tape, x).element_bytes);
 }
 
 /* nll_loss: reads one element a row; its gradient is zero but there. */
@@ -59,9 +67,11 @@ static void nll_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);
     const char *name = tape_suffix(tape, op->name, "dgrad");
-    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
+    tape_pass(
+        tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
     struct tape_value x = tape_at(tape, op->in[0]);
-    tape_launch(tape, name, kernel_stream(KERNEL_LOSS, 0, (double)(x.rows * x.element_bytes), (double)x.rows), 0,
+    tape_launch(tape, name,
+        kernel_stream(KERNEL_LOSS, 0, (double)(x.rows * x.element_bytes), (double)x.rows), 0,
         BUFFERS(tape_grad(tape, op), grad_x));
     tape_give(tape, op->in[0], grad_x);
 }
@@ -78,10 +88,14 @@ void tape_fused_loss_backward(struct tape *tape, const struct tape_op *op)
 static int fused_cross_entropy(struct tape *tape, const char *name, int logits)
 {
     struct tape_value x = tape_at(tape, logits);
-    struct tape_op op = {.backward = tape_fused_loss_backward, .name = tape_name(tape, name), .in = {logits}};
-    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), x.rows, 1, FLOAT_BYTES);
-    op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true); /* a loss for each row; their mean is nothing */
-    tape_pass(tape, KERNEL_LOSS, op.name, SOFTMAX_OPS, BUFFERS(x.buffer, op.saved[0]), tape_at(tape, op.out).buffer);
+    struct tape_op op = {
+        .backward = tape_fused_loss_backward, .name = tape_name(tape, name), .in = {logits}};
+    op.saved[0] =
+        tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), x.rows, 1, FLOAT_BYTES);
+    op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES,
+        true); /* a loss for each row; their mean is nothing */
+    tape_pass(tape, KERNEL_LOSS, op.name, SOFTMAX_OPS, BUFFERS(x.buffer, op.saved[0]),
+        tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -96,8 +110,9 @@ static int eager_cross_entropy(struct tape *tape, const char *name, int logits)
     struct tape_op op = {.backward = nll_backward, .name = tape_name(tape, "nll"), .in = {log}};
     op.out = tape_value(tape, op.name, 1, 1, in.element_bytes, true);
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_LOSS, (double)(in.rows * in.element_bytes), (double)in.element_bytes, (double)in.rows), 0,
-        BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
+        kernel_stream(KERNEL_LOSS, (double)(in.rows * in.element_bytes), (double)in.element_bytes,
+            (double)in.rows),
+        0, BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
     tape_push(tape, op);
     tape_scope(tape, outer);
     return op.out;
@@ -106,15 +121,16 @@ static int eager_cross_entropy(struct tape *tape, const char *name, int logits)
 int tape_cross_entropy(struct tape *tape, const char *name, int logits)
 {
     bool fused = tape->workload->cross_entropy == CROSS_ENTROPY_FUSED;
-    return tape_end_loss(
-        tape, logits, fused ? fused_cross_entropy(tape, name, logits) : eager_cross_entropy(tape, name, logits));
+    return tape_end_loss(tape, logits,
+        fused ? fused_cross_entropy(tape, name, logits) : eager_cross_entropy(tape, name, logits));
 }
 
-/* The training loop holds the logits until backward or the next step; then they are listed to the end of this
- * program. */
+/* The training loop holds the logits until backward or the next step; then they are listed to the
+ * end of this program. */
 int tape_end_loss(struct tape *tape, int logits, int loss)
 {
-    tape->buffers.at[tape_at(tape, logits).buffer].held[tape->workload->drops_logits ? FORWARD : BACKWARD] = true;
+    tape->buffers.at[tape_at(tape, logits).buffer]
+        .held[tape->workload->drops_logits ? FORWARD : BACKWARD] = true;
     tape->loss = loss;
     return loss;
 }
@@ -125,9 +141,9 @@ int tape_add_losses(struct tape *tape, const char *name, int a, int b)
     return tape->loss;
 }
 
-/* Gradients of weight and bias come from the same two kernels: partial sums over blocks of rows, then their sum. struct
- * model_op names one parameter, so the first names the weight and the second the bias, microseconds
- * later. */
+/* Gradients of weight and bias come from the same two kernels: partial sums over blocks of rows,
+ * then their sum. struct model_op names one parameter, so the first names the weight and the second
+ * the bias, microseconds later. */
 static void norm_gradients(struct tape *tape, const struct tape_op *op, int grad)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
@@ -143,8 +159,8 @@ static void norm_gradients(struct tape *tape, const struct tape_op *op, int grad
                        .cols = x.cols});
     tape_complete(tape, op->weight);
     if (op->bias != NO_PARAM) {
-        tape_launch(tape, tape_suffix(tape, op->name, "bgrad"), kernel_stream(KERNEL_NORM, vectors, vectors, 0), 0,
-            BUFFERS(NO_BUFFER));
+        tape_launch(tape, tape_suffix(tape, op->name, "bgrad"),
+            kernel_stream(KERNEL_NORM, vectors, vectors, 0), 0, BUFFERS(NO_BUFFER));
         tape_complete(tape, op->bias);
     }
 }
@@ -163,8 +179,9 @@ static void layer_norm_backward(struct tape *tape, const struct tape_op *op)
 int tape_layer_norm(struct tape *tape, const char *name, int x)
 {
     if (tape->workload->autocast)
-        x = tape->model->shape.low_precision_norm ? tape_cast_to_storage(tape, tape_suffix(tape, name, "downcast"), x)
-                                                  : tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
+        x = tape->model->shape.low_precision_norm
+                ? tape_cast_to_storage(tape, tape_suffix(tape, name, "downcast"), x)
+                : tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = layer_norm_backward,
         .name = tape_name(tape, name),
@@ -175,7 +192,8 @@ int tape_layer_norm(struct tape *tape, const char *name, int x)
     op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, true);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "mean"), in.rows, 1, FLOAT_BYTES);
     op.saved[1] = tape_buffer(tape, tape_suffix(tape, op.name, "rstd"), in.rows, 1, FLOAT_BYTES);
-    tape_pass(tape, KERNEL_NORM, op.name, NORM_OPS, BUFFERS(in.buffer), tape_at(tape, op.out).buffer);
+    tape_pass(
+        tape, KERNEL_NORM, op.name, NORM_OPS, BUFFERS(in.buffer), tape_at(tape, op.out).buffer);
     tape_touch(tape, op.saved[0]);
     tape_touch(tape, op.saved[1]);
     tape_push(tape, op);
@@ -191,9 +209,10 @@ int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_f
     int variance = tape_mean(tape, tape_suffix(tape, name, "mean"), square);
     variance = tape_map(tape, tape_suffix(tape, name, "eps"), TAPE_SHIFT, variance);
     int factor = tape_map(tape, tape_suffix(tape, name, "rsqrt"), TAPE_RSQRT, variance);
-    int normed = tape_mul(tape, tape_suffix(tape, name, "mul"), multiply_in_fp32 ? wide : x, factor);
-    return tape_mul_weight(
-        tape, name, tape_cast(tape, tape_suffix(tape, name, "to"), normed, tape_at(tape, x).element_bytes));
+    int normed =
+        tape_mul(tape, tape_suffix(tape, name, "mul"), multiply_in_fp32 ? wide : x, factor);
+    return tape_mul_weight(tape, name,
+        tape_cast(tape, tape_suffix(tape, name, "to"), normed, tape_at(tape, x).element_bytes));
 }
 
 /* A copy out of x into a new value of rows x cols, and its gradient back. */
@@ -206,7 +225,8 @@ static int tape_rows_copy(struct tape *tape, const char *name, int x, int64_t ro
     void (*backward)(struct tape *, const struct tape_op *))
 {
     struct tape_value out = tape_at(tape, x);
-    BUG_IF(rows * cols % (out.rows * out.cols), "%s.%s: a copy into another number of elements", tape->scope, name);
+    BUG_IF(rows * cols % (out.rows * out.cols), "%s.%s: a copy into another number of elements",
+        tape->scope, name);
     struct tape_op op = {.backward = backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
     out.rows = rows;
     out.cols = cols;
@@ -233,7 +253,8 @@ static int as_view(struct tape *tape, const char *name, int x, int64_t rows, int
     void (*backward)(struct tape *, const struct tape_op *))
 {
     struct tape_value in = tape_at(tape, x);
-    BUG_IF(rows * cols != in.rows * in.cols, "%s.%s: a view of another number of elements", tape->scope, name);
+    BUG_IF(rows * cols != in.rows * in.cols, "%s.%s: a view of another number of elements",
+        tape->scope, name);
     struct tape_op op = {.backward = backward, .name = tape_name(tape, name), .in = {x}};
     op.out = tape_value(tape, op.name, rows, cols, in.element_bytes, in.needs_grad);
     tape->buffers.at[tape_at(tape, op.out).buffer].view_of = in.buffer;
@@ -252,7 +273,8 @@ int tape_to_heads(struct tape *tape, const char *name, int x, int64_t rows, int6
 
 int tape_from_heads(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
 {
-    return tape_rows_copy(tape, name, x, rows, cols, tape->model->shape.sequence_first ? view_backward : copy_backward);
+    return tape_rows_copy(tape, name, x, rows, cols,
+        tape->model->shape.sequence_first ? view_backward : copy_backward);
 }
 
 int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
@@ -278,7 +300,8 @@ int tape_expand(struct tape *tape, const char *name, int x, int64_t times)
     return op.out;
 }
 
-static void launch_rows(struct tape *tape, const char *name, const struct tape_op *op, int from, int to)
+static void launch_rows(
+    struct tape *tape, const char *name, const struct tape_op *op, int from, int to)
 {
     struct tape_value out = tape_at(tape, op->out);
     double bytes = tape_times(op->row_cost) * (double)(out.rows * out.cols * out.element_bytes);
@@ -298,7 +321,8 @@ double tape_times(double row_cost)
 static void select_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
+    tape_pass(
+        tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
     launch_rows(tape, tape_suffix(tape, op->name, "dgrad"), op, tape_grad(tape, op), grad_x);
     tape_give(tape, op->in[0], grad_x);
 }
@@ -306,8 +330,10 @@ static void select_backward(struct tape *tape, const struct tape_op *op)
 int tape_take_rows(struct tape *tape, const char *name, int x, int64_t rows)
 {
     struct tape_value in = tape_at(tape, x);
-    struct tape_op op = {
-        .backward = select_backward, .name = tape_name(tape, name), .in = {x}, .row_cost = tape->row_cost};
+    struct tape_op op = {.backward = select_backward,
+        .name = tape_name(tape, name),
+        .in = {x},
+        .row_cost = tape->row_cost};
     op.out = tape_value(tape, op.name, rows, in.cols, in.element_bytes, in.needs_grad);
     launch_rows(tape, op.name, &op, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
@@ -329,8 +355,8 @@ static void split_backward(struct tape *tape, const struct tape_op *op)
         reads[i] = tape_at(tape, parts[i]).grad;
         tape->values.at[parts[i]].grad = NO_BUFFER;
     }
-    tape_pass(
-        tape, KERNEL_COPY, tape_suffix(tape, op->name, "dgrad"), 0, BUFFERS(reads[0], reads[1], reads[2]), grad_x);
+    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "dgrad"), 0,
+        BUFFERS(reads[0], reads[1], reads[2]), grad_x);
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -339,7 +365,8 @@ void tape_split(struct tape *tape, const char *name, int x, const int64_t *cols,
     struct tape_value in = tape_at(tape, x);
     BUG_IF(n < 2 || n > 3, "%s: %d parts", name, n);
     for (int i = 0; i < n; i++) {
-        parts[i] = tape_value(tape, tape_name(tape, name), in.rows, cols[i], in.element_bytes, in.needs_grad);
+        parts[i] = tape_value(
+            tape, tape_name(tape, name), in.rows, cols[i], in.element_bytes, in.needs_grad);
         tape->buffers.at[tape_at(tape, parts[i]).buffer].view_of = in.buffer;
     }
     tape_push(tape, (struct tape_op){.backward = split_backward,
@@ -366,20 +393,24 @@ int tape_cat(struct tape *tape, const char *name, int a, int b)
     return tape_apply(tape, op, KERNEL_COPY, left, 0);
 }
 
-/* cat backward hands out views; the slices of x come back as zeros with the half copied in, and are added. */
+/* cat backward hands out views; the slices of x come back as zeros with the half copied in, and are
+ * added. */
 static void rotate_half_backward(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
     const char *name = tape_suffix(tape, op->name, "dgrad");
     int grad = tape_grad(tape, op);
     double half = (double)(x.rows * x.cols) / 2, half_bytes = half * (double)x.element_bytes;
-    int negated = tape_buffer(tape, tape_suffix(tape, op->name, "neg.grad"), x.rows, x.cols / 2, x.element_bytes);
-    tape_launch(tape, name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0, BUFFERS(grad, negated));
+    int negated = tape_buffer(
+        tape, tape_suffix(tape, op->name, "neg.grad"), x.rows, x.cols / 2, x.element_bytes);
+    tape_launch(tape, name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0,
+        BUFFERS(grad, negated));
     const int halves[2] = {negated, grad};
     for (int i = 0; i < 2; i++) {
         int grad_x = tape_new_grad(tape, op->in[0]);
         tape_pass(tape, KERNEL_COPY, name, 0, BUFFERS(NO_BUFFER), grad_x);
-        tape_launch(tape, name, kernel_stream(KERNEL_COPY, half_bytes, half_bytes, 0), 0, BUFFERS(halves[i], grad_x));
+        tape_launch(tape, name, kernel_stream(KERNEL_COPY, half_bytes, half_bytes, 0), 0,
+            BUFFERS(halves[i], grad_x));
         tape_give(tape, op->in[0], grad_x);
     }
 }
@@ -388,10 +419,12 @@ int tape_rotate_half(struct tape *tape, const char *name, int x)
 {
     struct tape_value in = tape_at(tape, x);
     double half = (double)(in.rows * in.cols) / 2, half_bytes = half * (double)in.element_bytes;
-    struct tape_op op = {.backward = rotate_half_backward, .name = tape_name(tape, name), .in = {x}};
-    int negated = tape_buffer(tape, tape_suffix(tape, op.name, "neg"), in.rows, in.cols / 2, in.element_bytes);
-    tape_launch(
-        tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0, BUFFERS(in.buffer, negated));
+    struct tape_op op = {
+        .backward = rotate_half_backward, .name = tape_name(tape, name), .in = {x}};
+    int negated = tape_buffer(
+        tape, tape_suffix(tape, op.name, "neg"), in.rows, in.cols / 2, in.element_bytes);
+    tape_launch(tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0,
+        BUFFERS(in.buffer, negated));
     op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, in.needs_grad);
     tape_launch(tape, op.name, kernel_stream(KERNEL_COPY, 2 * half_bytes, 2 * half_bytes, 0), 0,
         BUFFERS(in.buffer, negated, tape_at(tape, op.out).buffer));
@@ -410,7 +443,8 @@ int tape_integers(struct tape *tape, const char *name, int from, int64_t rows, i
 int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols)
 {
     int out = tape_value(tape, tape_name(tape, name), rows, cols, tape->residual_bytes, false);
-    tape_pass(tape, KERNEL_COPY, tape_at(tape, out).name, 0, BUFFERS(NO_BUFFER), tape_at(tape, out).buffer);
+    tape_pass(tape, KERNEL_COPY, tape_at(tape, out).name, 0, BUFFERS(NO_BUFFER),
+        tape_at(tape, out).buffer);
     return out;
 }
 
@@ -420,6 +454,7 @@ int tape_neftune(struct tape *tape, int x)
     if (!tape->workload->neftune)
         return x;
     int noise = tape_zeros(tape, "neftune.zeros", in.rows, in.cols);
-    tape_elementwise(tape, tape_name(tape, "neftune.uniform_"), 1, NO_BUFFER, NO_BUFFER, tape_at(tape, noise).buffer);
+    tape_elementwise(tape, tape_name(tape, "neftune.uniform_"), 1, NO_BUFFER, NO_BUFFER,
+        tape_at(tape, noise).buffer);
     return tape_add(tape, "neftune.add", x, noise);
 }

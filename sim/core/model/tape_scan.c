@@ -1,19 +1,29 @@
-/* Linear attention and scans, as their kernels do them, chunk by chunk: C positions, state dimension N (of keys and
- * queries), values of dimension P. A token of a head takes flop
- *   Mamba 2 (SSD; Dao and Gu, arXiv 2405.21060, section 6; C = 256)      2 C N g + 2 C P + 4 N P
- *     C B' of each of the g groups a head, its product with X, what goes into the state and what comes out of it
- *   gated DeltaNet (arXiv 2412.06464; WY form of arXiv 2406.06484; C = 64)   2 C (3 N + 2 P) + C C + 6 N P
- *     K K', the inverse of a triangle of C x C, its products with K and V, Q K', that with what is new, and three
- *     products with the state
- *   Mamba (arXiv 2312.00752, section 3.3)   9 N P: a decay, an input and an output of each state, element by element
- * The chunks' states, N x P of a head in FP32, are written and read. Backward: twice the products, and once those of
- * forward, whose states are not kept.
+/* Linear attention and scans, as their kernels do them, chunk by chunk: C positions, state
+ * dimension N (of keys and queries), values of dimension P. A token of a head takes flop
+ *   Mamba 2 (SSD; Dao and Gu, arXiv 2405.21060, section 6; C = 256) 2 C N g + 2 C P + 4 N P C B' of
+ *     each of the g groups a head, its product with X, what goes into the state and what comes out
+ *     of it
+ *   gated DeltaNet (arXiv 2412.06464; WY form of arXiv 2406.06484; C = 64) 2 C (3 N + 2 P) + C C +
+ *     6 N P K K', the inverse of a triangle of C x C, its products with K and V, Q K', that with
+ *     what is new, and three products with the state
+ *   Mamba (arXiv 2312.00752, section 3.3) 9 N P: a decay, an input and an output of each state,
+ *   element by element
+ * The chunks' states, N x P of a head in FP32, are written and read. Backward: twice the products,
+ * and once those of forward, whose states are not kept.
  *
- * Kind of the rates: assumed. Products run as those of flash attention with C keys, element by element as other such
- * kernels; no measured time of these kernels is at hand: up to twice as long or half as long. */
+ * Kind of the rates: assumed. Products run as those of flash attention with C keys, element by
+ * element as other such kernels; no measured time of these kernels is at hand: up to twice as long
+ * or half as long. */
 #include "model/tape_core.h"
 
-enum { FLOAT_BYTES = 4, SSD_CHUNK = 256, DELTA_CHUNK = 64, SCAN_OPS = 9, SILU_OPS = 4, MAX_PARAMS = 3 };
+enum {
+    FLOAT_BYTES = 4,
+    SSD_CHUNK = 256,
+    DELTA_CHUNK = 64,
+    SCAN_OPS = 9,
+    SILU_OPS = 4,
+    MAX_PARAMS = 3
+};
 
 static int64_t tape_scan_chunk_of(const struct model_mixer *m)
 {
@@ -47,13 +57,13 @@ static int states_of(struct tape *tape, const struct tape_op *op, const char *na
     const struct model_mixer *m = mixer_of(tape);
     int64_t chunks = (op->m + tape_scan_chunk_of(m) - 1) / tape_scan_chunk_of(m);
     return m->kind == MIXER_MAMBA ? NO_BUFFER
-                                  : tape_buffer(tape, tape_suffix(tape, op->name, name), chunks * m->heads,
-                                        m->state * m->head_dim, FLOAT_BYTES);
+                                  : tape_buffer(tape, tape_suffix(tape, op->name, name),
+                                        chunks * m->heads, m->state * m->head_dim, FLOAT_BYTES);
 }
 
 /* read, write, states: bytes; the last both. */
-static struct kernel_work scan_work(
-    const struct tape *tape, const struct tape_op *op, double read, double write, double times, double states)
+static struct kernel_work scan_work(const struct tape *tape, const struct tape_op *op, double read,
+    double write, double times, double states)
 {
     const struct model_mixer *m = mixer_of(tape);
     double flop = times * tape_scan_flop(m) * (double)op->m;
@@ -84,8 +94,9 @@ static void complete_all(struct tape *tape, const struct tape_op *op)
             continue;
         double bytes = (double)(tape_tensor(tape, op->list[i])->numel * FLOAT_BYTES);
         tape_launch(tape, tape_suffix(tape, op->name, "wgrad"),
-            kernel_stream(KERNEL_ELEMENTWISE, (double)(op->m * mixer_of(tape)->heads * FLOAT_BYTES), bytes, bytes), 0,
-            BUFFERS(NO_BUFFER));
+            kernel_stream(KERNEL_ELEMENTWISE, (double)(op->m * mixer_of(tape)->heads * FLOAT_BYTES),
+                bytes, bytes),
+            0, BUFFERS(NO_BUFFER));
         tape_complete(tape, op->list[i]);
     }
 }
@@ -101,8 +112,9 @@ static void scan_backward(struct tape *tape, const struct tape_op *op)
     }
     int states = states_of(tape, op, "states");
     double kept = states == NO_BUFFER ? 0 : tape_scan_bytes_of(tape, states);
-    tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), scan_work(tape, op, read, write, 3, kept),
-        2 * tape_scan_model_flop(tape, op), BUFFERS(grad, grads[0], grads[1], states));
+    tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
+        scan_work(tape, op, read, write, 3, kept), 2 * tape_scan_model_flop(tape, op),
+        BUFFERS(grad, grads[0], grads[1], states));
     for (int i = 0; i < n; i++) {
         tape_touch(tape, tape_at(tape, op->in[i]).buffer);
         tape_touch(tape, grads[i]);
@@ -125,13 +137,17 @@ static const int *params_of(struct tape *tape, int64_t *n)
     return params;
 }
 
-int tape_scan(struct tape *tape, const char *name, const struct model_mixer *mixer, int x, int gates, int keys)
+int tape_scan(struct tape *tape, const char *name, const struct model_mixer *mixer, int x,
+    int gates, int keys)
 {
     struct tape_value in = tape_at(tape, x);
-    struct tape_op op = {
-        .backward = scan_backward, .name = tape_name(tape, name), .in = {x, gates, keys}, .m = in.rows};
+    struct tape_op op = {.backward = scan_backward,
+        .name = tape_name(tape, name),
+        .in = {x, gates, keys},
+        .m = in.rows};
     op.list = params_of(tape, &op.n);
-    op.out = tape_value(tape, op.name, in.rows, mixer->heads * mixer->head_dim, in.element_bytes, true);
+    op.out =
+        tape_value(tape, op.name, in.rows, mixer->heads * mixer->head_dim, in.element_bytes, true);
     int out = tape_at(tape, op.out).buffer, rates = tape_at(tape, gates).buffer;
     double read = tape_scan_bytes_of(tape, in.buffer) + tape_scan_bytes_of(tape, rates);
     read += keys == NO_VALUE ? 0 : tape_scan_bytes_of(tape, tape_at(tape, keys).buffer);

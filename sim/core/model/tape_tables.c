@@ -33,8 +33,9 @@ static void tables_backward(struct tape *tape, const struct tape_op *op)
     double state = at.rows * STATE_BYTES;
     tape_await(tape);
     tape_launch(tape, tape_suffix(tape, op->name, "update"),
-        kernel_stream(KERNEL_EMBEDDING, tape_tables_bytes_of(tape, grad) + at.bytes + at.id_bytes + state,
-            at.bytes + state, UPDATE_OPS * at.elements),
+        kernel_stream(KERNEL_EMBEDDING,
+            tape_tables_bytes_of(tape, grad) + at.bytes + at.id_bytes + state, at.bytes + state,
+            UPDATE_OPS * at.elements),
         0, BUFFERS(grad));
 }
 
@@ -42,19 +43,21 @@ int tape_tables(struct tape *tape, const char *name, int64_t samples)
 {
     const struct model_shape *shape = &tape->model->shape;
     struct tape_op op = {.backward = tables_backward, .name = tape_name(tape, name)};
-    op.out = tape_value(tape, op.name, samples * (shape->dhen.features - 1), shape->d_model, tape->storage_bytes, true);
+    op.out = tape_value(tape, op.name, samples * (shape->dhen.features - 1), shape->d_model,
+        tape->storage_bytes, true);
     struct looked_up at = looked_up(tape, op.out);
     int pooled = tape_at(tape, op.out).buffer;
     tape_launch(tape, op.name,
-        kernel_stream(
-            KERNEL_EMBEDDING, at.bytes + at.id_bytes, tape_tables_bytes_of(tape, pooled), POOL_OPS * at.elements),
+        kernel_stream(KERNEL_EMBEDDING, at.bytes + at.id_bytes, tape_tables_bytes_of(tape, pooled),
+            POOL_OPS * at.elements),
         0, BUFFERS(pooled));
     tape_communicate(tape, op.name, COLL_ALL_TO_ALL, tape->model->tables.split, pooled);
     tape_push(tape, op);
     return op.out;
 }
 
-/* Slices of the gradient, made contiguous: for the exchange, and for the product that comes next. */
+/* Slices of the gradient, made contiguous: for the exchange, and for the product that comes next.
+ */
 static void join_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op);
@@ -62,7 +65,8 @@ static void join_backward(struct tape *tape, const struct tape_op *op)
         int part = tape_new_grad(tape, op->in[i]);
         double bytes = tape_tables_bytes_of(tape, part);
         const char *name = tape_suffix(tape, op->name, "dgrad");
-        tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(grad, part));
+        tape_launch(
+            tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(grad, part));
         if (i == 0)
             tape_communicate(tape, name, COLL_ALL_TO_ALL, tape->model->tables.split, part);
         tape_give(tape, op->in[i], part);
@@ -72,11 +76,14 @@ static void join_backward(struct tape *tape, const struct tape_op *op)
 int tape_join(struct tape *tape, const char *name, int tables, int other)
 {
     struct tape_value a = tape_at(tape, tables), b = tape_at(tape, other);
-    BUG_IF(a.cols != b.cols, "%s.%s: rows of %ld and %ld", tape->scope, name, (long)a.cols, (long)b.cols);
+    BUG_IF(a.cols != b.cols, "%s.%s: rows of %ld and %ld", tape->scope, name, (long)a.cols,
+        (long)b.cols);
     tape_await(tape);
-    struct tape_op op = {.backward = join_backward, .name = tape_name(tape, name), .in = {tables, other}};
+    struct tape_op op = {
+        .backward = join_backward, .name = tape_name(tape, name), .in = {tables, other}};
     op.out = tape_value(tape, op.name, a.rows + b.rows, a.cols, a.element_bytes, true);
-    tape_pass(tape, KERNEL_COPY, op.name, 0, BUFFERS(a.buffer, b.buffer), tape_at(tape, op.out).buffer);
+    tape_pass(
+        tape, KERNEL_COPY, op.name, 0, BUFFERS(a.buffer, b.buffer), tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }

@@ -1,5 +1,5 @@
-/* flopcast-mpi.so: what crew/mpi.h asks for, by MPI. One thread calls it. A message is its length and then its bytes in
- * pieces, since MPI counts in int. */
+/* flopcast-mpi.so: what crew/mpi.h asks for, by MPI. One thread calls it. A message is its length
+ * and then its bytes in pieces, since MPI counts in int. */
 #include "crew/mpi.h"
 
 #include "base/arena.h"
@@ -15,7 +15,8 @@ static int mpi_piece(uint64_t left)
     return left < PIECE ? (int)left : PIECE;
 }
 
-/* MPI's default for errors is to end all ranks with a message, so calls have no status to look at. */
+/* MPI's default for errors is to end all ranks with a message, so calls have no status to look at.
+ */
 static void mpi_send(int to, const void *bytes, size_t n)
 {
     uint64_t left = n;
@@ -52,7 +53,8 @@ __attribute__((visibility("default"))) crew_mpi_begin flopcast_mpi_begin;
 struct crew_mpi *flopcast_mpi_begin(void)
 {
     int provided = MPI_THREAD_SINGLE; /* threads compute, one of them calls MPI */
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED)
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS ||
+        provided < MPI_THREAD_FUNNELED)
         return NULL;
     struct crew_mpi *mpi = xcalloc(1, sizeof *mpi);
     *mpi = (struct crew_mpi){.send = mpi_send, .receive = mpi_receive, .end = mpi_end};

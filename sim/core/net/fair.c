@@ -1,10 +1,10 @@
 /* Max-min fair rates found where something changed (fair.h has the reasoning).
  *
  * fair_solve() opens a flow that changed, with all that changed and share links with it, directly
- * or through others. fair_fill() gives the open flows rates beside the fixed ones of the others. fair_widen()
- * then looks at each link that has both: a flow outside whose share there is no longer its rate, or
- * that an open flow must now share with, is opened too, and filling starts again. This ends, since
- * flows are only ever opened; at worst all are, and it is maxmin_solve().
+ * or through others. fair_fill() gives the open flows rates beside the fixed ones of the others.
+ * fair_widen() then looks at each link that has both: a flow outside whose share there is no longer
+ * its rate, or that an open flow must now share with, is opened too, and filling starts again. This
+ * ends, since flows are only ever opened; at worst all are, and it is maxmin_solve().
  *
  * Subtle: comparisons of rates and shares are exact, not within a tolerance: the same sums in the
  * same order give the same doubles, and a flow whose bottleneck did not move must not be touched.
@@ -64,9 +64,11 @@ static void open_changed(struct net *net, int first, bool more)
     }
 }
 
-/* ---- rates of the open flows beside those of the others, by progressive filling as in maxmin.c ---- */
+/* ---- rates of the open flows beside those of the others, by progressive filling as in maxmin.c
+ * ---- */
 
-/* What a link has for its open flows without a rate. The order of the sums is that of the flows' ids. */
+/* What a link has for its open flows without a rate. The order of the sums is that of the flows'
+ * ids. */
 static void set_level(struct net *net, int id)
 {
     struct net_link *link = &net->links.at[id];
@@ -119,7 +121,8 @@ static double fair_next_level(struct net *net)
             level = link->level;
     }
     BUG_IF(isinf(level), "a flow crosses no link and has no rate cap");
-    return level > 0 ? level : 0; /* below 0 by rounding only: left over from links that are exactly full */
+    return level > 0 ? level
+                     : 0; /* below 0 by rounding only: left over from links that are exactly full */
 }
 
 /* Whether a flow rises no further than the level, and what stops it: what allows least. */
@@ -181,8 +184,8 @@ static void open_faster(struct net *net, int id, double rate)
             open_flow(net, link->flows.at[k].flow);
 }
 
-/* Whether a link has flows that are not open, and open ones that have another rate than before, or are held by it,
- * which others must be then, too. */
+/* Whether a link has flows that are not open, and open ones that have another rate than before, or
+ * are held by it, which others must be then, too. */
 static bool fair_is_border(const struct net *net, int id)
 {
     const struct net_link *link = &net->links.at[id];
@@ -195,7 +198,8 @@ static bool fair_is_border(const struct net *net, int id)
     return moved && others;
 }
 
-/* On a link of this many flows all are solved at once: to look at each beside each would take longer. */
+/* On a link of this many flows all are solved at once: to look at each beside each would take
+ * longer. */
 enum { MANY = 16 };
 
 static void widen_link(struct net *net, int id)
@@ -227,8 +231,8 @@ static bool fair_widen(struct net *net)
     return net->open.n > before;
 }
 
-/* A flow that has all of its links to itself, as most of a pipeline's collectives have, rises to what allows least: the
- * same as by filling. False: it has not. */
+/* A flow that has all of its links to itself, as most of a pipeline's collectives have, rises to
+ * what allows least: the same as by filling. False: it has not. */
 static bool solve_alone(struct net *net, int id)
 {
     struct net_flow *flow = &net->flows.at[id];
@@ -261,7 +265,8 @@ void fair_solve(struct net *net)
         int id = net->changed.at[i];
         if (!net->flows.at[id].active)
             net->flows.at[id].changed = false;
-        if (!net->flows.at[id].changed || (net->flows.at[id].seen != net->solution && solve_alone(net, id)))
+        if (!net->flows.at[id].changed ||
+            (net->flows.at[id].seen != net->solution && solve_alone(net, id)))
             continue;
         net->open.n = 0;
         open_changed(net, id, net->changed.n > 1);

@@ -10,8 +10,8 @@
 static const double UNFIXED = -1;
 
 /* The level to which all open flows can rise: the least of what links and rate caps allow. */
-static double maxmin_next_level(
-    const double *rates, const struct maxmin_flow *flows, int n_flows, const double *left, const double *load)
+static double maxmin_next_level(const double *rates, const struct maxmin_flow *flows, int n_flows,
+    const double *left, const double *load)
 {
     double level = HUGE_VAL;
     for (int f = 0; f < n_flows; f++) {
@@ -28,9 +28,10 @@ static double maxmin_next_level(
     return level;
 }
 
-/* Only the links that flows cross are looked at: the arrays may be those of a network of any size. */
-static void set_loads(const double *rates, const struct maxmin_flow *flows, int n_flows, double *left, double *load,
-    const double *capacity)
+/* Only the links that flows cross are looked at: the arrays may be those of a network of any size.
+ */
+static void set_loads(const double *rates, const struct maxmin_flow *flows, int n_flows,
+    double *left, double *load, const double *capacity)
 {
     for (int f = 0; f < n_flows; f++)
         for (int w = 0; w < flows[f].n_weights; w++) {
@@ -48,8 +49,8 @@ static void set_loads(const double *rates, const struct maxmin_flow *flows, int 
         }
 }
 
-void maxmin_solve(
-    double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity, double *left, double *load)
+void maxmin_solve(double *rates, const struct maxmin_flow *flows, int n_flows,
+    const double *capacity, double *left, double *load)
 {
     for (int f = 0; f < n_flows; f++)
         rates[f] = UNFIXED;
@@ -68,7 +69,8 @@ void maxmin_solve(
                 int l = flows[f].weights[w].link;
                 stops = left[l] / load[l] <= level * (1 + MAXMIN_SLACK);
             }
-            /* load is that of the round's start for every flow, so the order of flows does not matter. */
+            /* load is that of the round's start for every flow, so the order of flows does not
+             * matter. */
             if (stops) {
                 rates[f] = level;
                 fixed++;

@@ -114,8 +114,8 @@ static void leave_links(struct net *net, int id)
     }
 }
 
-void net_start(struct net *net, int id, double bytes, double rate_cap_Bps, const struct link_weight *weights,
-    int n_weights, struct net_listener listener)
+void net_start(struct net *net, int id, double bytes, double rate_cap_Bps,
+    const struct link_weight *weights, int n_weights, struct net_listener listener)
 {
     struct net_flow *flow = &net->flows.at[id];
     BUG_IF(flow->active, "flow %d is under way", id);
@@ -224,7 +224,8 @@ static void on_end(void *self, const struct event *event)
     struct net_flow *flow = &net->flows.at[id];
     if (!flow->active || flow->epoch != event->arg)
         return;
-    net_move(net, flow, flow->bytes_left); /* to the last byte: the end was rounded to a picosecond */
+    net_move(
+        net, flow, flow->bytes_left); /* to the last byte: the end was rounded to a picosecond */
     flow->active = false;
     flow->rate = flow->fair = 0;
     net->n_active--;
@@ -240,7 +241,8 @@ double net_carried(const struct net *net, int link)
     for (int k = 0; k < net->links.at[link].flows.n; k++) {
         const struct net_flow *flow = &net->flows.at[net->links.at[link].flows.at[k].flow];
         for (int w = 0; w < flow->n_weights; w++)
-            bytes += flow->weights[w].link == link ? flow->weights[w].weight * net_moved(net, flow) : 0;
+            bytes +=
+                flow->weights[w].link == link ? flow->weights[w].weight * net_moved(net, flow) : 0;
     }
     return bytes;
 }

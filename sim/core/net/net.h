@@ -1,9 +1,10 @@
 /* Flows in flight: bytes that travel over links at max-min fair rates, on the engine's clock.
  *
- * A flow is one collective's traffic: it loads many links at once, each with its own weight (bytes over the link per
- * byte of the flow). When a flow starts or ends, the rates of those that this touches are solved again and their ends
- * moved (net/fair.h); the others stand. Several starts and ends at one instant are settled by one solution. Ignored:
- * packets, buffers, congestion beyond fair sharing. */
+ * A flow is one collective's traffic: it loads many links at once, each with its own weight (bytes
+ * over the link per byte of the flow). When a flow starts or ends, the rates of those that this
+ * touches are solved again and their ends moved (net/fair.h); the others stand. Several starts and
+ * ends at one instant are settled by one solution. Ignored: packets, buffers, congestion beyond
+ * fair sharing. */
 #ifndef FLOPCAST_NET_NET_H
 #define FLOPCAST_NET_NET_H
 
@@ -60,19 +61,21 @@ void net_release(struct net *net);
 
 /* A link of 0 B/s has failed: no flow may cross it. */
 int net_add_link(struct net *net, double capacity_Bps);
-/* Returns the id of a new flow, which net_start starts. It can be started again when it has ended. Flows are solved in
- * the order of their ids, so that results do not depend on the order in which they start. */
+/* Returns the id of a new flow, which net_start starts. It can be started again when it has ended.
+ * Flows are solved in the order of their ids, so that results do not depend on the order in which
+ * they start. */
 int net_add_flow(struct net *net);
 
-/* From now on. Flows on the link are solved again. When it fails, they must be rerouted before the next event. */
+/* From now on. Flows on the link are solved again. When it fails, they must be rerouted before the
+ * next event. */
 void net_set_capacity(struct net *net, int link, double capacity_Bps);
 
 /* The flow goes on over other links with the bytes that it has left. weights as for net_start. */
 void net_reroute(struct net *net, int id, const struct link_weight *weights, int n_weights);
 
 /* Start a flow of bytes > 0 that is not under way. weights is borrowed until its end. */
-void net_start(struct net *net, int id, double bytes, double rate_cap_Bps, const struct link_weight *weights,
-    int n_weights, struct net_listener listener);
+void net_start(struct net *net, int id, double bytes, double rate_cap_Bps,
+    const struct link_weight *weights, int n_weights, struct net_listener listener);
 
 /* Bytes that have crossed a link until now. */
 double net_carried(const struct net *net, int link);

@@ -25,11 +25,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const hbm_category_names[] = {
-    "parameters", "gradients", "optimizer", "activations", "gathered", "buffers", "context", "nccl", NULL};
-const char *const plan_phase_names[] = {"setup", "forward", "backward", "recompute", "optimizer", NULL};
+const char *const hbm_category_names[] = {"parameters", "gradients", "optimizer", "activations",
+    "gathered", "buffers", "context", "nccl", NULL};
+const char *const plan_phase_names[] = {
+    "setup", "forward", "backward", "recompute", "optimizer", NULL};
 
-const char *const plan_parallelism_names[] = {"data", "tensor", "context", "expert", "pipeline", NULL};
+const char *const plan_parallelism_names[] = {
+    "data", "tensor", "context", "expert", "pipeline", NULL};
 
 enum plan_parallelism plan_parallelism_of(unsigned axes)
 {
@@ -79,16 +81,19 @@ static void begin_plan(struct plan_builder *builder, struct plan empty, struct p
     begin_program(builder);
 }
 
-void plan_begin_programs(
-    struct plan_builder *builder, struct plan *plan, const struct mesh *mesh, enum mesh_axis program_axis)
+void plan_begin_programs(struct plan_builder *builder, struct plan *plan, const struct mesh *mesh,
+    enum mesh_axis program_axis)
 {
     begin_plan(builder,
-        (struct plan){.mesh = *mesh, .program_axis = program_axis, .n_programs = mesh->size[program_axis], .inner = 1},
+        (struct plan){.mesh = *mesh,
+            .program_axis = program_axis,
+            .n_programs = mesh->size[program_axis],
+            .inner = 1},
         plan);
 }
 
-void plan_begin_programs_by_two(struct plan_builder *builder, struct plan *plan, const struct mesh *mesh,
-    enum mesh_axis program_axis, enum mesh_axis inner_axis)
+void plan_begin_programs_by_two(struct plan_builder *builder, struct plan *plan,
+    const struct mesh *mesh, enum mesh_axis program_axis, enum mesh_axis inner_axis)
 {
     int inner = mesh->size[inner_axis];
     begin_plan(builder,
@@ -129,19 +134,21 @@ static void place_ops(const struct plan *plan, struct plan_program *program)
         vec_fit(&program->queue_ops.at[q]);
 }
 
-/* The program is complete; what holds for one alone is checked here, as plan_check() sees folds only. */
+/* The program is complete; what holds for one alone is checked here, as plan_check() sees folds
+ * only. */
 static void fold_program(struct plan_builder *builder)
 {
     struct plan_program *program = builder->program;
     char why[256];
     place_ops(builder->plan, program);
     BUG_IF(!plan_program_holds(builder->plan, program, why, sizeof why), "%s", why);
-    program->fold = plan_fold_make(builder->plan, program, builder->own, &builder->alike, &builder->plan->folds);
+    program->fold = plan_fold_make(
+        builder->plan, program, builder->own, &builder->alike, &builder->plan->folds);
     builder->own = builder->plan->collectives.n;
 }
 
-/* Arrays that grew by doubling give back what they do not need: a pipeline has millions of ops. Of a program that is
- * folded they are the next one's. */
+/* Arrays that grew by doubling give back what they do not need: a pipeline has millions of ops. Of
+ * a program that is folded they are the next one's. */
 static void end_program(struct plan_builder *builder, struct plan_program *next)
 {
     struct plan_program *program = builder->program;
@@ -187,7 +194,8 @@ void plan_begin_cell(struct plan_builder *builder, const char *pass, int micro_b
 
 struct plan_cell plan_cell_of(const struct plan_program *program, int op)
 {
-    int low = 0, high = program->cells.n; /* the first cell that begins behind the op is in [low, high] */
+    int low = 0,
+        high = program->cells.n; /* the first cell that begins behind the op is in [low, high] */
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (program->cells.at[middle].first_op > op)
@@ -210,8 +218,9 @@ int plan_group_of(struct plan_builder *builder, const char *name, struct mesh_gr
 
 int plan_group(struct plan_builder *builder, const char *name, int size, int stride)
 {
-    return plan_group_of(
-        builder, name, (struct mesh_group){.size = size, .stride = stride, .width = stride, .period = size * stride});
+    return plan_group_of(builder, name,
+        (struct mesh_group){
+            .size = size, .stride = stride, .width = stride, .period = size * stride});
 }
 
 void plan_stream_wait(struct plan_builder *builder, int queue, plan_wait op)
@@ -243,8 +252,8 @@ static int push_op(struct plan_builder *builder, struct plan_op op, const char *
 }
 
 /* A device op takes the waits that were put on its queue since the last one. */
-static int push_device_op(
-    struct plan_builder *builder, enum op_kind kind, int queue, const char *name, int32_t index, double host_s)
+static int push_device_op(struct plan_builder *builder, enum op_kind kind, int queue,
+    const char *name, int32_t index, double host_s)
 {
     struct plan_tail *tail = &builder->tails.at[queue];
     BUG_IF(tail->pending.n > UINT16_MAX, "%d waits on one op", tail->pending.n);
@@ -270,14 +279,17 @@ static bool same_kernel(const void *self, int32_t item)
     return kernel_same(sought->work, &sought->plan->kernels.at[item]);
 }
 
-/* The blocks of a model and the micro-steps are alike: of a million kernels a few hundred are not the same. */
-int32_t plan_kernel_number(struct plan_builder *builder, const struct kernel_work *work, int32_t guess)
+/* The blocks of a model and the micro-steps are alike: of a million kernels a few hundred are not
+ * the same. */
+int32_t plan_kernel_number(
+    struct plan_builder *builder, const struct kernel_work *work, int32_t guess)
 {
     struct plan *plan = builder->plan;
     if (guess >= 0 && kernel_same(work, &plan->kernels.at[guess]))
         return guess;
     uint64_t hash = kernel_digest(work);
-    int32_t known = index_find(&builder->kernels, hash, same_kernel, &(struct sought_kernel){plan, work});
+    int32_t known =
+        index_find(&builder->kernels, hash, same_kernel, &(struct sought_kernel){plan, work});
     if (known >= 0)
         return known;
     vec_push(&plan->kernels, *work);
@@ -285,30 +297,34 @@ int32_t plan_kernel_number(struct plan_builder *builder, const struct kernel_wor
     return plan->kernels.n - 1;
 }
 
-int plan_kernel_numbered(struct plan_builder *builder, int queue, const char *name, int32_t kernel, double host_s)
+int plan_kernel_numbered(
+    struct plan_builder *builder, int queue, const char *name, int32_t kernel, double host_s)
 {
     return push_device_op(builder, OP_KERNEL, queue, name, kernel, host_s);
 }
 
-int plan_kernel(struct plan_builder *builder, int queue, const char *name, struct kernel_work work, double host_s)
+int plan_kernel(struct plan_builder *builder, int queue, const char *name, struct kernel_work work,
+    double host_s)
 {
-    return plan_kernel_numbered(builder, queue, name, plan_kernel_number(builder, &work, -1), host_s);
+    return plan_kernel_numbered(
+        builder, queue, name, plan_kernel_number(builder, &work, -1), host_s);
 }
 
 static void need_comm(const struct plan_builder *builder, int queue, const char *name)
 {
-    BUG_IF(
-        !plan_queue_is_comm(builder->plan, queue), "%s on the stream '%s'", name, builder->plan->queues.at[queue].name);
+    BUG_IF(!plan_queue_is_comm(builder->plan, queue), "%s on the stream '%s'", name,
+        builder->plan->queues.at[queue].name);
 }
 
-int plan_collective(struct plan_builder *builder, int queue, const char *name, enum coll_kind kind, double bytes,
-    int group, double host_s)
+int plan_collective(struct plan_builder *builder, int queue, const char *name, enum coll_kind kind,
+    double bytes, int group, double host_s)
 {
     struct plan *plan = builder->plan;
     need_comm(builder, queue, name);
     if (plan->groups.at[group].ranks.size == 1)
         return PLAN_NO_OP;
-    vec_push(&plan->collectives, (struct plan_collective){kind, bytes, group, builder->serves, builder->routing});
+    vec_push(&plan->collectives,
+        (struct plan_collective){kind, bytes, group, builder->serves, builder->routing});
     return push_device_op(builder, OP_COLLECTIVE, queue, name, plan->collectives.n - 1, host_s);
 }
 
@@ -320,37 +336,40 @@ static int builder_message_of(struct plan *plan, struct plan_channel channel, do
         c++;
     if (c == plan->channels.n)
         vec_push(&plan->channels, channel);
-    while (m < plan->messages.n && (plan->messages.at[m].channel != c || plan->messages.at[m].bytes != bytes))
+    while (m < plan->messages.n &&
+           (plan->messages.at[m].channel != c || plan->messages.at[m].bytes != bytes))
         m++;
     if (m == plan->messages.n)
         vec_push(&plan->messages, (struct plan_message){c, bytes});
     return m;
 }
 
-static int push_message(struct plan_builder *builder, enum op_kind kind, int queue, const char *name,
-    struct plan_channel channel, double bytes, double host_s)
+static int push_message(struct plan_builder *builder, enum op_kind kind, int queue,
+    const char *name, struct plan_channel channel, double bytes, double host_s)
 {
     need_comm(builder, queue, name);
     if (builder->plan->mesh.size[channel.axis] == 1)
         return PLAN_NO_OP;
-    return push_device_op(builder, kind, queue, name, builder_message_of(builder->plan, channel, bytes), host_s);
+    return push_device_op(
+        builder, kind, queue, name, builder_message_of(builder->plan, channel, bytes), host_s);
 }
 
-int plan_send(
-    struct plan_builder *builder, int queue, const char *name, struct plan_channel channel, double bytes, double host_s)
+int plan_send(struct plan_builder *builder, int queue, const char *name,
+    struct plan_channel channel, double bytes, double host_s)
 {
     return push_message(builder, OP_SEND, queue, name, channel, bytes, host_s);
 }
 
-int plan_recv(
-    struct plan_builder *builder, int queue, const char *name, struct plan_channel channel, double bytes, double host_s)
+int plan_recv(struct plan_builder *builder, int queue, const char *name,
+    struct plan_channel channel, double bytes, double host_s)
 {
     return push_message(builder, OP_RECV, queue, name, channel, bytes, host_s);
 }
 
 int plan_host(struct plan_builder *builder, const char *name, double host_s)
 {
-    return push_op(builder, (struct plan_op){.kind = OP_HOST, .index = -1, .host_s = (float)host_s}, name);
+    return push_op(
+        builder, (struct plan_op){.kind = OP_HOST, .index = -1, .host_s = (float)host_s}, name);
 }
 
 int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait waited, double host_s)
@@ -358,18 +377,21 @@ int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait wai
     if (waited == PLAN_NO_OP)
         return PLAN_NO_OP;
     vec_push(&builder->program->waits, waited);
-    return push_op(
-        builder, (struct plan_op){.kind = OP_HOST_WAIT, .n_waits = 1, .index = -1, .host_s = (float)host_s}, name);
+    return push_op(builder,
+        (struct plan_op){.kind = OP_HOST_WAIT, .n_waits = 1, .index = -1, .host_s = (float)host_s},
+        name);
 }
 
-static int push_buffer(
-    struct plan_builder *builder, int queue, const char *name, int64_t bytes, enum hbm_category category)
+static int push_buffer(struct plan_builder *builder, int queue, const char *name, int64_t bytes,
+    enum hbm_category category)
 {
-    vec_push(&builder->program->buffers, (struct plan_buffer){bytes, (uint8_t)category, (uint8_t)queue, name});
+    vec_push(&builder->program->buffers,
+        (struct plan_buffer){bytes, (uint8_t)category, (uint8_t)queue, name});
     return builder->program->buffers.n - 1;
 }
 
-void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category)
+void plan_keep(
+    struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category)
 {
     if (bytes <= 0)
         return;
@@ -377,21 +399,25 @@ void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, en
     vec_push(&builder->program->setup, buffer);
 }
 
-int plan_alloc(struct plan_builder *builder, int queue, const char *name, int64_t bytes, enum hbm_category category)
+int plan_alloc(struct plan_builder *builder, int queue, const char *name, int64_t bytes,
+    enum hbm_category category)
 {
     if (bytes <= 0)
         return PLAN_NO_OP;
     int buffer = push_buffer(builder, queue, name, bytes, category);
-    push_op(builder, (struct plan_op){.kind = OP_ALLOC, .stream = (uint8_t)queue, .index = buffer}, name);
+    push_op(builder, (struct plan_op){.kind = OP_ALLOC, .stream = (uint8_t)queue, .index = buffer},
+        name);
     return buffer;
 }
 
-void plan_keep_from_here(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category)
+void plan_keep_from_here(
+    struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category)
 {
     if (bytes <= 0)
         return;
     int buffer = push_buffer(builder, STREAM_COMPUTE, name, bytes, category);
-    push_op(builder, (struct plan_op){.kind = OP_KEEP, .stream = STREAM_COMPUTE, .index = buffer}, name);
+    push_op(builder, (struct plan_op){.kind = OP_KEEP, .stream = STREAM_COMPUTE, .index = buffer},
+        name);
 }
 
 void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use)
@@ -399,7 +425,8 @@ void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use)
     struct plan_program *program = builder->program;
     if (buffer == PLAN_NO_OP)
         return;
-    struct plan_op op = {.kind = OP_FREE, .stream = program->buffers.at[buffer].stream, .index = buffer};
+    struct plan_op op = {
+        .kind = OP_FREE, .stream = program->buffers.at[buffer].stream, .index = buffer};
     if (last_use != PLAN_NO_OP) {
         vec_push(&program->waits, last_use);
         op.n_waits = 1;
@@ -415,8 +442,8 @@ int plan_last_op(const struct plan_builder *builder, int queue)
 void plan_end(struct plan_builder *builder)
 {
     struct plan *plan = builder->plan;
-    BUG_IF(builder->program + 1 != plan->programs + plan->n_programs, "program %d of %d is the last",
-        (int)(builder->program - plan->programs), plan->n_programs);
+    BUG_IF(builder->program + 1 != plan->programs + plan->n_programs,
+        "program %d of %d is the last", (int)(builder->program - plan->programs), plan->n_programs);
     end_program(builder, NULL);
     for (int p = 0; p < plan->n_programs; p++)
         if (!plan->programs[p].fold)
@@ -453,7 +480,8 @@ double plan_model_flop(const struct plan *plan, enum attention_flop counts)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += (plan->programs[p].model_flop - (counts == ATTENTION_FLOP_CAUSAL ? plan->programs[p].masked_flop : 0));
+        sum += (plan->programs[p].model_flop -
+                (counts == ATTENTION_FLOP_CAUSAL ? plan->programs[p].masked_flop : 0));
     return sum / plan->n_programs;
 }
 
@@ -461,7 +489,8 @@ double plan_hardware_flop(const struct plan *plan, enum attention_flop counts)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += (plan->programs[p].hardware_flop + (counts == ATTENTION_FLOP_FULL ? plan->programs[p].skipped_flop : 0));
+        sum += (plan->programs[p].hardware_flop +
+                (counts == ATTENTION_FLOP_FULL ? plan->programs[p].skipped_flop : 0));
     return sum / plan->n_programs;
 }
 
@@ -501,10 +530,11 @@ void plan_release(struct plan *plan)
 
 static bool takes_as_long(const void *self, int32_t item)
 {
-    const struct plan_collective *all = ((const struct plan *)((const void *const *)self)[0])->collectives.at;
+    const struct plan_collective *all =
+        ((const struct plan *)((const void *const *)self)[0])->collectives.at;
     const struct plan_collective *sought = ((const void *const *)self)[1];
-    return sought->kind == all[item].kind && sought->bytes == all[item].bytes && sought->group == all[item].group &&
-           sought->routing == all[item].routing;
+    return sought->kind == all[item].kind && sought->bytes == all[item].bytes &&
+           sought->group == all[item].group && sought->routing == all[item].routing;
 }
 
 int *plan_first_collectives(const struct plan *plan)
@@ -513,7 +543,8 @@ int *plan_first_collectives(const struct plan *plan)
     struct index known = {0};
     for (int c = 0; c < plan->collectives.n; c++) {
         const struct plan_collective *at = &plan->collectives.at[c];
-        uint64_t bits, hash = digest_word(DIGEST_INIT, (uint64_t)at->kind << 32 | (uint64_t)at->group);
+        uint64_t bits,
+            hash = digest_word(DIGEST_INIT, (uint64_t)at->kind << 32 | (uint64_t)at->group);
         memcpy(&bits, &at->bytes, sizeof bits);
         hash = digest_word(hash, bits);
         first[c] = index_find(&known, hash, takes_as_long, (const void *const[]){plan, at});

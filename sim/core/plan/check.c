@@ -36,7 +36,8 @@ static int limit_of(const struct plan *plan, const struct plan_program *program,
     return 0;
 }
 
-/* A wait that points forward within the step could never be satisfied: the plan would not be acyclic. */
+/* A wait that points forward within the step could never be satisfied: the plan would not be
+ * acyclic. */
 static bool waits_hold(const struct plan_program *program, int i, char *why, size_t n)
 {
     const struct plan_op *op = &program->ops.at[i];
@@ -44,12 +45,13 @@ static bool waits_hold(const struct plan_program *program, int i, char *why, siz
         int32_t waited = program->waits.at[w], previous = waited & PLAN_PREVIOUS_STEP;
         waited &= ~PLAN_PREVIOUS_STEP;
         if (waited < 0 || waited >= program->ops.n || (!previous && waited >= i)) {
-            snprintf(why, n, "op %d (%s) waits for op %d, which does not come before it", i, op->name, waited);
+            snprintf(why, n, "op %d (%s) waits for op %d, which does not come before it", i,
+                op->name, waited);
             return false;
         }
         if (program->ops.at[waited].position < 0) {
-            snprintf(why, n, "op %d (%s) waits for op %d (%s), which runs on no stream", i, op->name, waited,
-                program->ops.at[waited].name);
+            snprintf(why, n, "op %d (%s) waits for op %d (%s), which runs on no stream", i,
+                op->name, waited, program->ops.at[waited].name);
             return false;
         }
     }
@@ -58,24 +60,27 @@ static bool waits_hold(const struct plan_program *program, int i, char *why, siz
 
 enum buffer_state { BUFFER_UNUSED, BUFFER_LIVE, BUFFER_FREED };
 
-static bool buffers_hold(const struct plan_program *program, unsigned char *state, char *why, size_t n)
+static bool buffers_hold(
+    const struct plan_program *program, unsigned char *state, char *why, size_t n)
 {
     for (int i = 0; i < program->setup.n; i++)
-        state[program->setup.at[i]] = BUFFER_FREED; /* kept: must be neither allocated nor freed in the step */
+        state[program->setup.at[i]] =
+            BUFFER_FREED; /* kept: must be neither allocated nor freed in the step */
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
         if (!plan_op_is_memory(op))
             continue;
         unsigned char expected = op->kind == OP_FREE ? BUFFER_LIVE : BUFFER_UNUSED;
         if (state[op->index] != expected) {
-            snprintf(why, n, "op %d %s buffer %s, which is %s", i, op->kind == OP_FREE ? "frees" : "allocates",
-                op->name,
+            snprintf(why, n, "op %d %s buffer %s, which is %s", i,
+                op->kind == OP_FREE ? "frees" : "allocates", op->name,
                 state[op->index] == BUFFER_LIVE    ? "live"
                 : state[op->index] == BUFFER_FREED ? "already freed"
                                                    : "not allocated");
             return false;
         }
-        state[op->index] = op->kind == OP_ALLOC ? BUFFER_LIVE : BUFFER_FREED; /* kept: as those of setup */
+        state[op->index] =
+            op->kind == OP_ALLOC ? BUFFER_LIVE : BUFFER_FREED; /* kept: as those of setup */
     }
     for (int b = 0; b < program->buffers.n; b++)
         if (state[b] == BUFFER_LIVE) {
@@ -86,10 +91,10 @@ static bool buffers_hold(const struct plan_program *program, unsigned char *stat
     return true;
 }
 
-/* exec follows one collective of a group at a time, as NCCL runs those of a communicator: they have to be in one order.
- * So have the sends of a channel, and its receives. */
-static bool communicators_hold(
-    const struct plan *plan, const struct plan_program *program, const struct plan_op **first, char *why, size_t n)
+/* exec follows one collective of a group at a time, as NCCL runs those of a communicator: they have
+ * to be in one order. So have the sends of a channel, and its receives. */
+static bool communicators_hold(const struct plan *plan, const struct plan_program *program,
+    const struct plan_op **first, char *why, size_t n)
 {
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
@@ -102,8 +107,9 @@ static bool communicators_hold(
         if (first[place]->stream != op->stream) {
             snprintf(why, n, "%s %s has %s on two streams: %s on '%s', %s on '%s'",
                 collective ? "group" : "a channel on",
-                collective ? plan->groups.at[place].name
-                           : mesh_axis_names[plan->channels.at[plan->messages.at[op->index].channel].axis],
+                collective
+                    ? plan->groups.at[place].name
+                    : mesh_axis_names[plan->channels.at[plan->messages.at[op->index].channel].axis],
                 collective            ? "collectives"
                 : op->kind == OP_RECV ? "receives"
                                       : "sends",
@@ -115,13 +121,15 @@ static bool communicators_hold(
     return true;
 }
 
-static bool indices_hold(const struct plan *plan, const struct plan_program *program, char *why, size_t n)
+static bool indices_hold(
+    const struct plan *plan, const struct plan_program *program, char *why, size_t n)
 {
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
         int limit = limit_of(plan, program, op->kind);
         if (op->stream >= plan->queues.n || (limit > 0 && (op->index < 0 || op->index >= limit))) {
-            snprintf(why, n, "op %d (%s) has index %d of %d, stream %d", i, op->name, op->index, limit, op->stream);
+            snprintf(why, n, "op %d (%s) has index %d of %d, stream %d", i, op->name, op->index,
+                limit, op->stream);
             return false;
         }
         if (!waits_hold(program, i, why, n))
@@ -130,13 +138,16 @@ static bool indices_hold(const struct plan *plan, const struct plan_program *pro
     return true;
 }
 
-bool plan_program_holds(const struct plan *plan, const struct plan_program *program, char *why, size_t n)
+bool plan_program_holds(
+    const struct plan *plan, const struct plan_program *program, char *why, size_t n)
 {
     if (!indices_hold(plan, program, why, n))
         return false;
     unsigned char *state = xcalloc((size_t)program->buffers.n, 1);
-    const struct plan_op **first = xcalloc((size_t)plan->groups.n + 2 * (size_t)plan->channels.n, sizeof *first);
-    bool holds = communicators_hold(plan, program, first, why, n) && buffers_hold(program, state, why, n);
+    const struct plan_op **first =
+        xcalloc((size_t)plan->groups.n + 2 * (size_t)plan->channels.n, sizeof *first);
+    bool holds =
+        communicators_hold(plan, program, first, why, n) && buffers_hold(program, state, why, n);
     free(first);
     free(state);
     return holds;
@@ -147,20 +158,22 @@ static bool groups_hold(const struct plan *plan, char *why, size_t n)
     for (int g = 0; g < plan->groups.n; g++) {
         const struct mesh_group *ranks = &plan->groups.at[g].ranks;
         if (!mesh_group_is_valid(ranks, plan->mesh.ranks)) {
-            snprintf(why, n, "group %s: %d ranks with stride %d do not divide %d ranks", plan->groups.at[g].name,
-                ranks->size, ranks->stride, plan->mesh.ranks);
+            snprintf(why, n, "group %s: %d ranks with stride %d do not divide %d ranks",
+                plan->groups.at[g].name, ranks->size, ranks->stride, plan->mesh.ranks);
             return false;
         }
     }
     for (int c = 0; c < plan->collectives.n; c++)
         if (plan->collectives.at[c].group < 0 || plan->collectives.at[c].group >= plan->groups.n) {
-            snprintf(why, n, "collective %d has group %d of %d", c, plan->collectives.at[c].group, plan->groups.n);
+            snprintf(why, n, "collective %d has group %d of %d", c, plan->collectives.at[c].group,
+                plan->groups.n);
             return false;
         }
     return true;
 }
 
-/* A single program without messages meets itself op by op, and its waits point backwards: it always goes on. */
+/* A single program without messages meets itself op by op, and its waits point backwards: it always
+ * goes on. */
 static bool programs_meet(const struct plan *plan, char *why, size_t n)
 {
     if (plan->n_programs == 1 && plan->messages.n == 0)
@@ -192,16 +205,18 @@ static uint64_t digest_ops(uint64_t digest, const struct plan_program *program)
 {
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
-        digest = digest_word(digest, ((uint64_t)op->kind << 32) | ((uint64_t)op->stream << 16) | op->phase);
-        digest = digest_double(digest_word(digest, (uint64_t)(uint32_t)op->index), (double)op->host_s);
+        digest = digest_word(
+            digest, ((uint64_t)op->kind << 32) | ((uint64_t)op->stream << 16) | op->phase);
+        digest =
+            digest_double(digest_word(digest, (uint64_t)(uint32_t)op->index), (double)op->host_s);
         for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
             digest = digest_word(digest, (uint64_t)(uint32_t)program->waits.at[w]);
     }
     const struct documents *documents = &program->packing.documents;
     digest = documents->fixed_number > 0 ? digest_double(digest, documents->fixed_number) : digest;
     for (int i = 0; i < documents->n; i++)
-        digest =
-            digest_double(digest_word(digest, (uint64_t)documents->lengths[i].tokens), documents->lengths[i].up_to);
+        digest = digest_double(digest_word(digest, (uint64_t)documents->lengths[i].tokens),
+            documents->lengths[i].up_to);
     return digest;
 }
 
@@ -212,16 +227,19 @@ uint64_t plan_digest(const struct plan *plan)
         digest = digest_ops(digest, &plan->programs[p]);
     for (int i = 0; i < plan->kernels.n; i++) {
         const struct kernel_work *work = &plan->kernels.at[i];
-        digest = digest_double(digest_double(digest, work->flop), work->read_bytes + work->write_bytes);
+        digest =
+            digest_double(digest_double(digest, work->flop), work->read_bytes + work->write_bytes);
     }
     for (int i = 0; i < plan->collectives.n; i++) {
         const struct plan_collective *at = &plan->collectives.at[i];
         digest = digest_double(digest_word(digest, at->kind), at->bytes);
         if (at->routing)
-            digest = digest_double(digest_word(digest, (uint64_t)at->routing->per_token), at->routing->sms);
+            digest = digest_double(
+                digest_word(digest, (uint64_t)at->routing->per_token), at->routing->sms);
     }
     for (int i = 0; i < plan->messages.n; i++)
-        digest = digest_double(digest_word(digest, (uint64_t)plan->messages.at[i].channel), plan->messages.at[i].bytes);
+        digest = digest_double(digest_word(digest, (uint64_t)plan->messages.at[i].channel),
+            plan->messages.at[i].bytes);
     for (int p = 0; p < plan->n_programs; p++)
         for (int i = 0; i < plan->programs[p].buffers.n; i++)
             digest = digest_word(digest, (uint64_t)plan->programs[p].buffers.at[i].bytes);

@@ -5,6 +5,7 @@
 #include "plan/plan.h"
 
 /* Its ops have their positions, and it is not folded. False, and why. */
-bool plan_program_holds(const struct plan *plan, const struct plan_program *program, char *why, size_t n);
+bool plan_program_holds(
+    const struct plan *plan, const struct plan_program *program, char *why, size_t n);
 
 #endif

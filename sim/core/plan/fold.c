@@ -27,7 +27,8 @@
 static void fold_derive(struct plan_pattern *pattern, struct arena *arena)
 {
     int32_t n = pattern->n_ops;
-    int32_t *launches = ARENA_ARRAY(arena, int32_t, n + 1), *next_block = ARENA_ARRAY(arena, int32_t, n + 1),
+    int32_t *launches = ARENA_ARRAY(arena, int32_t, n + 1),
+            *next_block = ARENA_ARRAY(arena, int32_t, n + 1),
             *next_memory = ARENA_ARRAY(arena, int32_t, n + 1);
     for (int32_t i = 0; i < n; i++)
         launches[i + 1] = launches[i] + (pattern->ops[i].position >= 0);
@@ -60,7 +61,8 @@ static void sum_up(struct plan_fold *fold, struct arena *arena)
     behind->first_op = behind->block = behind->memory = fold->n_ops;
     behind[1].first_op = INT32_MAX;
     behind[1].block = behind[1].memory = fold->n_ops;
-    int32_t launches = 0, *positions = ARENA_ARRAY(arena, int32_t, fold->n_queues * (fold->n_stretches + 1));
+    int32_t launches = 0,
+            *positions = ARENA_ARRAY(arena, int32_t, fold->n_queues * (fold->n_stretches + 1));
     for (int s = 0; s < fold->n_stretches; s++, positions += fold->n_queues) {
         struct plan_stretch *at = &fold->stretches[s];
         at->ops = at->pattern->ops;
@@ -76,7 +78,8 @@ static void sum_up(struct plan_fold *fold, struct arena *arena)
     behind->launches = launches;
     for (int s = fold->n_stretches - 1; s >= 0; s--) {
         struct plan_stretch *at = &fold->stretches[s];
-        int32_t n = at->pattern->n_ops, block = at->pattern->next_block[0], memory = at->pattern->next_memory[0];
+        int32_t n = at->pattern->n_ops, block = at->pattern->next_block[0],
+                memory = at->pattern->next_memory[0];
         at->block = block < n ? at->first_op + block : at[1].block;
         at->memory = memory < n ? at->first_op + memory : at[1].memory;
     }
@@ -85,7 +88,8 @@ static void sum_up(struct plan_fold *fold, struct arena *arena)
 /* One entry for each 64 ops: plan_fold_stretch() goes on from there, over few stretches. */
 static void find_stretches(struct plan_fold *fold, struct arena *arena)
 {
-    int32_t n = (fold->n_ops >> PLAN_FOLD_SHIFT) + 1, stretch = 0, *at = ARENA_ARRAY(arena, int32_t, n);
+    int32_t n = (fold->n_ops >> PLAN_FOLD_SHIFT) + 1, stretch = 0,
+            *at = ARENA_ARRAY(arena, int32_t, n);
     for (int32_t i = 0; i < n; i++) {
         while (fold->stretches[stretch + 1].first_op <= i << PLAN_FOLD_SHIFT)
             stretch++;
@@ -94,7 +98,8 @@ static void find_stretches(struct plan_fold *fold, struct arena *arena)
     fold->at = at;
 }
 
-static void take_setup(struct plan_fold *fold, const struct plan_program *program, bool anew, struct arena *arena)
+static void take_setup(
+    struct plan_fold *fold, const struct plan_program *program, bool anew, struct arena *arena)
 {
     int32_t *numbers = ARENA_ARRAY(arena, int32_t, program->setup.n + 1);
     struct plan_buffer *buffers = ARENA_ARRAY(arena, struct plan_buffer, program->setup.n + 1);
@@ -109,7 +114,8 @@ static void take_setup(struct plan_fold *fold, const struct plan_program *progra
 
 /* ---- one stretch ---- */
 
-const struct plan_fold *plan_fold_flat(const struct plan *plan, const struct plan_program *program, struct arena *arena)
+const struct plan_fold *plan_fold_flat(
+    const struct plan *plan, const struct plan_program *program, struct arena *arena)
 {
     struct plan_fold *fold = ARENA_NEW(arena, struct plan_fold);
     struct plan_pattern *pattern = ARENA_NEW(arena, struct plan_pattern);
@@ -142,7 +148,8 @@ const struct plan_fold *plan_fold_flat(const struct plan *plan, const struct pla
         .n_queue_ops = n_queue_ops};
     fold_derive(pattern, arena);
     fold->patterns[0] = pattern;
-    fold->stretches[0] = (struct plan_stretch){.pattern = pattern, .slots = ARENA_ARRAY(arena, int32_t, 1)};
+    fold->stretches[0] =
+        (struct plan_stretch){.pattern = pattern, .slots = ARENA_ARRAY(arena, int32_t, 1)};
     fold->stretches[1].host_s = host_s[n];
     sum_up(fold, arena);
     find_stretches(fold, arena);
@@ -188,7 +195,8 @@ static void open_stretches(struct folding *f)
         int32_t first = program->cells.at[c].first_op;
         if (fold->n_stretches == 0 && first > 0)
             fold->n_stretches++;
-        if (first < program->ops.n && (first == 0 || fold->stretches[fold->n_stretches - 1].first_op < first))
+        if (first < program->ops.n &&
+            (first == 0 || fold->stretches[fold->n_stretches - 1].first_op < first))
             fold->stretches[fold->n_stretches++].first_op = first;
     }
     if (fold->n_stretches == 0)
@@ -197,7 +205,8 @@ static void open_stretches(struct folding *f)
     fold->stretches[fold->n_stretches + 1].first_op = INT32_MAX;
 }
 
-/* Buffers by number in the order in which ops allocate them, behind those that live for the whole run. */
+/* Buffers by number in the order in which ops allocate them, behind those that live for the whole
+ * run. */
 static void number_buffers(struct folding *f)
 {
     const struct plan_program *program = f->program;
@@ -226,8 +235,8 @@ static bool fold_is_alike(const void *self, int32_t item)
 {
     const struct alike *sought = self;
     const struct plan_collective *a = sought->one, *b = &sought->plan->collectives.at[item];
-    return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group && a->serves == b->serves &&
-           a->routing == b->routing;
+    return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group &&
+           a->serves == b->serves && a->routing == b->routing;
 }
 
 /* Of the plan's collectives from `own` on those that none before is like; where each is then. */
@@ -236,7 +245,8 @@ static void number_collectives(struct plan *plan, int own, struct index *known, 
     int kept = own;
     for (int c = own; c < plan->collectives.n; c++) {
         const struct plan_collective one = plan->collectives.at[c];
-        uint64_t bits, hash = digest_word(DIGEST_INIT, (uint64_t)one.kind << 32 | (uint64_t)one.group);
+        uint64_t bits,
+            hash = digest_word(DIGEST_INIT, (uint64_t)one.kind << 32 | (uint64_t)one.group);
         memcpy(&bits, &one.bytes, sizeof bits);
         hash = digest_word(hash, bits);
         int32_t like = index_find(known, hash, fold_is_alike, &(struct alike){plan, &one});
@@ -292,8 +302,8 @@ static void draft_op(struct folding *f, int32_t i, int32_t *positions)
         op.position = -1 - slot_of(f, f->home[op.index]);
         op.index = f->place[op.index];
     }
-    f->draft.hash =
-        digest_word(f->draft.hash, (uint64_t)op.kind << 40 | (uint64_t)op.stream << 32 | (uint32_t)op.index);
+    f->draft.hash = digest_word(
+        f->draft.hash, (uint64_t)op.kind << 40 | (uint64_t)op.stream << 32 | (uint32_t)op.index);
     f->draft.hash = digest_word(f->draft.hash, (uint64_t)op.n_waits << 32 | (uint32_t)op.position);
     vec_push(&f->draft.ops, op);
 }
@@ -321,9 +331,9 @@ static bool fold_same_name(const char *a, const char *b)
 
 static bool same_op(const struct plan_op *a, const struct plan_op *b)
 {
-    return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase && a->n_waits == b->n_waits &&
-           a->index == b->index && a->first_wait == b->first_wait && a->position == b->position &&
-           a->host_s == b->host_s && fold_same_name(a->name, b->name);
+    return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase &&
+           a->n_waits == b->n_waits && a->index == b->index && a->first_wait == b->first_wait &&
+           a->position == b->position && a->host_s == b->host_s && fold_same_name(a->name, b->name);
 }
 
 static bool same_buffer(const struct plan_buffer *a, const struct plan_buffer *b)
@@ -352,8 +362,10 @@ static bool is_draft(const void *self, int32_t item)
     for (int b = 0; b < buffers; b++)
         if (!same_buffer(&draft->buffers.at[b], &pattern->buffers[b]))
             return false;
-    return waits == 0 || (memcmp(draft->waits.at, pattern->waits, sizeof *pattern->waits * (size_t)waits) == 0 &&
-                             memcmp(draft->slots.at, pattern->slots, sizeof *pattern->slots * (size_t)waits) == 0);
+    return waits == 0 ||
+           (memcmp(draft->waits.at, pattern->waits, sizeof *pattern->waits * (size_t)waits) == 0 &&
+               memcmp(draft->slots.at, pattern->slots, sizeof *pattern->slots * (size_t)waits) ==
+                   0);
 }
 
 static void *kept(struct arena *arena, const void *at, size_t bytes)
@@ -368,7 +380,8 @@ static void *kept(struct arena *arena, const void *at, size_t bytes)
 static void keep_queues(const struct folding *f, struct plan_pattern *pattern)
 {
     int queues = f->fold->n_queues;
-    int32_t **ops = arena_alloc(f->arena, sizeof *ops * (size_t)queues), *n = ARENA_ARRAY(f->arena, int32_t, queues);
+    int32_t **ops = arena_alloc(f->arena, sizeof *ops * (size_t)queues),
+            *n = ARENA_ARRAY(f->arena, int32_t, queues);
     for (int i = 0; i < pattern->n_ops; i++)
         n[pattern->ops[i].stream] += pattern->ops[i].position >= 0;
     for (int q = 0; q < queues; q++)
@@ -403,7 +416,8 @@ static bool fold_stretch(struct folding *f, int s)
     struct plan_stretch *at = &f->fold->stretches[s];
     struct draft *draft = &f->draft;
     int32_t *positions = xcalloc((size_t)f->fold->n_queues, sizeof *positions);
-    draft->ops.n = draft->waits.n = draft->slots.n = draft->buffers.n = draft->host_s.n = draft->refers.n = 0;
+    draft->ops.n = draft->waits.n = draft->slots.n = draft->buffers.n = draft->host_s.n =
+        draft->refers.n = 0;
     draft->hash = DIGEST_INIT;
     draft->awaited = f->awaited + at->first_op;
     vec_push(&draft->refers, s);
@@ -437,9 +451,10 @@ static void close_folding(struct folding *f)
     free(f->awaited);
 }
 
-/* Collectives get their new numbers first; if it does not come to a fold, these are written into the program. */
-struct plan_fold *plan_fold_make(
-    struct plan *plan, struct plan_program *program, int own, struct index *known, struct arena *arena)
+/* Collectives get their new numbers first; if it does not come to a fold, these are written into
+ * the program. */
+struct plan_fold *plan_fold_make(struct plan *plan, struct plan_program *program, int own,
+    struct index *known, struct arena *arena)
 {
     struct folding f = {.plan = plan,
         .program = program,

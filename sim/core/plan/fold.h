@@ -1,12 +1,14 @@
 /* A program as exec reads it: alike stretches of it are held once, and their order as data.
  *
- * A pipeline's step is mostly the same cells again: of 1.3 million ops of a stage of GPT-3 175B with 768 micro-batches
- * a few thousand differ. A stretch is a cell (struct plan_cell); those with the same ops have one pattern. What an op
- * has to do with another stretch (an op that it waits for, a buffer that was allocated there) its pattern names by a
- * slot, and each stretch says which ones its slots are. So nothing is lost: plan_fold_wait() and plan_fold_buffer()
- * give what the program had, and sums of host time are those of adding up one by one, to the last bit.
+ * A pipeline's step is mostly the same cells again: of 1.3 million ops of a stage of GPT-3 175B
+ * with 768 micro-batches a few thousand differ. A stretch is a cell (struct plan_cell); those with
+ * the same ops have one pattern. What an op has to do with another stretch (an op that it waits
+ * for, a buffer that was allocated there) its pattern names by a slot, and each stretch says which
+ * ones its slots are. So nothing is lost: plan_fold_wait() and plan_fold_buffer() give what the
+ * program had, and sums of host time are those of adding up one by one, to the last bit.
  *
- * Ops keep their numbers. Buffers have others, and so have collectives, of which those that are alike are one. */
+ * Ops keep their numbers. Buffers have others, and so have collectives, of which those that are
+ * alike are one. */
 #ifndef FLOPCAST_PLAN_FOLD_H
 #define FLOPCAST_PLAN_FOLD_H
 
@@ -16,8 +18,9 @@
 /* Arrays of n_ops or, marked +1, of one more, for what comes after the last op. */
 struct plan_pattern {
     int32_t n_ops;
-    /* position: of a device op among those of its queue in the stretch; of one that touches memory -1 - the slot of the
-     * stretch that allocates the buffer; else -1. index: of a buffer among those that are allocated there. */
+    /* position: of a device op among those of its queue in the stretch; of one that touches memory
+     * -1 - the slot of the stretch that allocates the buffer; else -1. index: of a buffer among
+     * those that are allocated there. */
     const struct plan_op *ops;
     const plan_wait *waits;            /* the number of the op in the stretch in the slot */
     const uint16_t *slots;             /* of waits; NULL: of this stretch, all of them */
@@ -25,9 +28,10 @@ struct plan_pattern {
     const bool *awaited;               /* an op of the program waits for this one */
     const double *host_s;              /* +1: host time of the ops before */
     const int32_t *launches;           /* +1: device ops before */
-    const int32_t *next_block;         /* +1: the first op at or after that blocks the host; n_ops: none does */
-    const int32_t *next_memory;        /* +1: the same, ops that touch memory included */
-    const int32_t *const *queue_ops;   /* by queue: its ops */
+    const int32_t
+        *next_block; /* +1: the first op at or after that blocks the host; n_ops: none does */
+    const int32_t *next_memory;      /* +1: the same, ops that touch memory included */
+    const int32_t *const *queue_ops; /* by queue: its ops */
     const int32_t *n_queue_ops;
 };
 
@@ -37,10 +41,11 @@ struct plan_stretch {
     const bool *awaited;
     const struct plan_pattern *pattern;
     int32_t first_op, first_buffer;
-    int32_t launches;         /* device ops before */
-    int32_t block, memory;    /* the first op at or after first_op that blocks the host; that touches memory, too */
-    double host_s;            /* host time of the ops before */
-    const int32_t *slots;     /* stretches; the first is this one */
+    int32_t launches;      /* device ops before */
+    int32_t block, memory; /* the first op at or after first_op that blocks the host; that touches
+                              memory, too */
+    double host_s;         /* host time of the ops before */
+    const int32_t *slots;  /* stretches; the first is this one */
     const int32_t *positions; /* by queue: its ops before */
 };
 
@@ -56,11 +61,12 @@ struct plan_fold {
     const struct plan_buffer *setup_buffers;
 };
 
-/* Of a program whose ops have their positions; needs nothing of it afterwards but names. Collectives of the plan from
- * `own` on are of this program alone: those like one that is there (`known`) go. NULL: it cannot be held so, as sums of
- * host time are rounded or a stretch has to do with 65,535 others; the program has the new numbers of collectives. */
-struct plan_fold *plan_fold_make(
-    struct plan *plan, struct plan_program *program, int own, struct index *known, struct arena *arena);
+/* Of a program whose ops have their positions; needs nothing of it afterwards but names.
+ * Collectives of the plan from `own` on are of this program alone: those like one that is there
+ * (`known`) go. NULL: it cannot be held so, as sums of host time are rounded or a stretch has to do
+ * with 65,535 others; the program has the new numbers of collectives. */
+struct plan_fold *plan_fold_make(struct plan *plan, struct plan_program *program, int own,
+    struct index *known, struct arena *arena);
 /* The whole program as one stretch, whose arrays are the program's. */
 const struct plan_fold *plan_fold_flat(
     const struct plan *plan, const struct plan_program *program, struct arena *arena);
@@ -79,8 +85,8 @@ static inline const struct plan_op *plan_fold_op(const struct plan_fold *fold, i
     return &stretch->ops[op - stretch->first_op];
 }
 /* What op waits for, w from 0 on. */
-static inline plan_wait plan_stretch_wait(
-    const struct plan_fold *fold, const struct plan_stretch *stretch, const struct plan_op *op, int w)
+static inline plan_wait plan_stretch_wait(const struct plan_fold *fold,
+    const struct plan_stretch *stretch, const struct plan_op *op, int w)
 {
     int at = op->first_wait + w, slot = stretch->pattern->slots ? stretch->pattern->slots[at] : 0;
     return stretch->pattern->waits[at] + fold->stretches[stretch->slots[slot]].first_op;
@@ -90,7 +96,8 @@ static inline plan_wait plan_fold_wait(const struct plan_fold *fold, int32_t op,
     const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
     return plan_stretch_wait(fold, stretch, &stretch->ops[op - stretch->first_op], w);
 }
-/* The first op at or after it that blocks the host, that touches memory, too; n_ops: there is none. */
+/* The first op at or after it that blocks the host, that touches memory, too; n_ops: there is none.
+ */
 static inline int32_t plan_fold_block(const struct plan_fold *fold, int32_t op)
 {
     const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
@@ -122,14 +129,15 @@ static inline int32_t plan_fold_position(const struct plan_fold *fold, int32_t o
     return stretch->positions[at->stream] + at->position;
 }
 /* Of an op that touches memory. */
-static inline const struct plan_buffer *plan_stretch_buffer(
-    const struct plan_fold *fold, const struct plan_stretch *stretch, const struct plan_op *op, int32_t *number)
+static inline const struct plan_buffer *plan_stretch_buffer(const struct plan_fold *fold,
+    const struct plan_stretch *stretch, const struct plan_op *op, int32_t *number)
 {
     const struct plan_stretch *home = &fold->stretches[stretch->slots[-1 - op->position]];
     *number = home->first_buffer + op->index;
     return &home->pattern->buffers[op->index];
 }
-static inline const struct plan_buffer *plan_fold_buffer(const struct plan_fold *fold, int32_t op, int32_t *number)
+static inline const struct plan_buffer *plan_fold_buffer(
+    const struct plan_fold *fold, int32_t op, int32_t *number)
 {
     const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
     return plan_stretch_buffer(fold, stretch, &stretch->ops[op - stretch->first_op], number);

@@ -21,8 +21,8 @@
 
 /* ---- who meets whom ---- */
 
-/* Ops of each program that take part in one thing, in their order: the collectives of a group, the sends or the
- * receives of a channel. */
+/* Ops of each program that take part in one thing, in their order: the collectives of a group, the
+ * sends or the receives of a channel. */
 struct parts {
     const struct plan *plan;
     int kinds;         /* groups, then sends and receives of each channel */
@@ -53,7 +53,8 @@ struct walker {
 
 static struct walker walk_from_first(const struct plan *plan, int program, int queue)
 {
-    struct walker walker = {.program = program, .queue = queue, .length = queue_length(plan, program, queue)};
+    struct walker walker = {
+        .program = program, .queue = queue, .length = queue_length(plan, program, queue)};
     if (plan->programs[program].fold && walker.length > 0)
         walker.cursor = plan_cursor_first(plan->programs[program].fold, queue);
     return walker;
@@ -62,7 +63,8 @@ static struct walker walk_from_first(const struct plan *plan, int program, int q
 static int walker_op(const struct plan *plan, const struct walker *walker)
 {
     const struct plan_program *program = &plan->programs[walker->program];
-    return program->fold ? plan_cursor_number(&walker->cursor) : program->queue_ops.at[walker->queue].at[walker->at];
+    return program->fold ? plan_cursor_number(&walker->cursor)
+                         : program->queue_ops.at[walker->queue].at[walker->at];
 }
 
 static void walk_on(const struct plan *plan, struct walker *walker)
@@ -119,13 +121,15 @@ static bool counterparts(const struct plan *plan, const struct plan_op *a, const
 {
     if (a->kind != OP_COLLECTIVE)
         return plan->messages.at[a->index].bytes == plan->messages.at[b->index].bytes;
-    const struct plan_collective *x = &plan->collectives.at[a->index], *y = &plan->collectives.at[b->index];
+    const struct plan_collective *x = &plan->collectives.at[a->index],
+                                 *y = &plan->collectives.at[b->index];
     return x->kind == y->kind && x->bytes == y->bytes;
 }
 
 static double meet_bytes_of(const struct plan *plan, const struct plan_op *op)
 {
-    return op->kind == OP_COLLECTIVE ? plan->collectives.at[op->index].bytes : plan->messages.at[op->index].bytes;
+    return op->kind == OP_COLLECTIVE ? plan->collectives.at[op->index].bytes
+                                     : plan->messages.at[op->index].bytes;
 }
 
 static const char *meet_kind_of(const struct plan *plan, const struct plan_op *op)
@@ -136,23 +140,30 @@ static const char *meet_kind_of(const struct plan *plan, const struct plan_op *o
 }
 
 /* The k-th op of part a of program p meets the k-th of part b of program q. */
-static bool meet_join(
-    struct plan_meets *meets, const struct parts *parts, int p, int a, int q, int b, char *why, size_t n)
+static bool meet_join(struct plan_meets *meets, const struct parts *parts, int p, int a, int q,
+    int b, char *why, size_t n)
 {
     const struct plan *plan = parts->plan;
-    const plan_numbers *mine = &parts->ops[p * parts->kinds + a], *theirs = &parts->ops[q * parts->kinds + b];
+    const plan_numbers *mine = &parts->ops[p * parts->kinds + a],
+                       *theirs = &parts->ops[q * parts->kinds + b];
     for (int k = 0; k < mine->n || k < theirs->n; k++) {
         if (k >= mine->n || k >= theirs->n) {
-            int has = k < mine->n ? p : q, lacks = k < mine->n ? q : p, op = k < mine->n ? mine->at[k] : theirs->at[k];
-            snprintf(why, n, "op %d (%s) of program %d is %s number %d there, and program %d has no counterpart", op,
-                meet_op_of(plan, has, op)->name, has, meet_kind_of(plan, meet_op_of(plan, has, op)), k + 1, lacks);
+            int has = k < mine->n ? p : q, lacks = k < mine->n ? q : p,
+                op = k < mine->n ? mine->at[k] : theirs->at[k];
+            snprintf(why, n,
+                "op %d (%s) of program %d is %s number %d there, and program %d has no counterpart",
+                op, meet_op_of(plan, has, op)->name, has,
+                meet_kind_of(plan, meet_op_of(plan, has, op)), k + 1, lacks);
             return false;
         }
-        const struct plan_op *x = meet_op_of(plan, p, mine->at[k]), *y = meet_op_of(plan, q, theirs->at[k]);
+        const struct plan_op *x = meet_op_of(plan, p, mine->at[k]),
+                             *y = meet_op_of(plan, q, theirs->at[k]);
         if (!counterparts(plan, x, y)) {
-            snprintf(why, n, "op %d (%s) of program %d, %s of %.0f bytes, meets op %d (%s) of program %d, %s of %.0f",
-                mine->at[k], x->name, p, meet_kind_of(plan, x), meet_bytes_of(plan, x), theirs->at[k], y->name, q,
-                meet_kind_of(plan, y), meet_bytes_of(plan, y));
+            snprintf(why, n,
+                "op %d (%s) of program %d, %s of %.0f bytes, meets op %d (%s) of program %d, %s of "
+                "%.0f",
+                mine->at[k], x->name, p, meet_kind_of(plan, x), meet_bytes_of(plan, x),
+                theirs->at[k], y->name, q, meet_kind_of(plan, y), meet_bytes_of(plan, y));
             return false;
         }
         int from = plan_meets_number(meets, plan, p, mine->at[k]),
@@ -168,7 +179,8 @@ static bool meet_join(
 
 /* The program of the group's first rank joins with each other program of the group; both see the
  * same leader then. */
-static bool join_group(struct plan_meets *meets, const struct parts *parts, int p, int g, char *why, size_t n)
+static bool join_group(
+    struct plan_meets *meets, const struct parts *parts, int p, int g, char *why, size_t n)
 {
     const struct plan *plan = parts->plan;
     const struct mesh_group *ranks = &plan->groups.at[g].ranks;
@@ -177,7 +189,8 @@ static bool join_group(struct plan_meets *meets, const struct parts *parts, int 
     if (instance < 0 && ops->n == 0)
         return true;
     if (instance < 0) {
-        snprintf(why, n, "op %d (%s) of program %d is a collective of the group %s, which has no rank of it",
+        snprintf(why, n,
+            "op %d (%s) of program %d is a collective of the group %s, which has no rank of it",
             ops->at[0], meet_op_of(plan, p, ops->at[0])->name, p, plan->groups.at[g].name);
         return false;
     }
@@ -194,7 +207,8 @@ static bool join_all(struct plan_meets *meets, const struct parts *parts, char *
                 return false;
         for (int c = 0; c < plan->channels.n; c++) {
             const struct plan_channel *channel = &plan->channels.at[c];
-            int to = mesh_neighbour(&plan->mesh, plan_first_rank(plan, p), channel->axis, channel->delta);
+            int to = mesh_neighbour(
+                &plan->mesh, plan_first_rank(plan, p), channel->axis, channel->delta);
             int sends = plan->groups.n + 2 * c;
             if (!meet_join(meets, parts, p, sends, plan_program_of(plan, to), sends + 1, why, n))
                 return false;
@@ -214,10 +228,12 @@ int plan_meets_number(const struct plan_meets *meets, const struct plan *plan, i
 bool plan_meets_find(struct plan_meets *out, const struct plan *plan, char *why, size_t n)
 {
     int queues = plan->queues.n;
-    *out = (struct plan_meets){.first = xcalloc((size_t)plan->n_programs * (size_t)queues, sizeof *out->first)};
+    *out = (struct plan_meets){
+        .first = xcalloc((size_t)plan->n_programs * (size_t)queues, sizeof *out->first)};
     for (int i = 0; i < plan->n_programs * queues; i++) {
         out->first[i] = out->total;
-        out->total += plan_queue_is_comm(plan, i % queues) ? queue_length(plan, i / queues, i % queues) : 0;
+        out->total +=
+            plan_queue_is_comm(plan, i % queues) ? queue_length(plan, i / queues, i % queues) : 0;
     }
     out->leader = xcalloc((size_t)out->total, sizeof *out->leader);
     out->n = xcalloc((size_t)out->total, sizeof *out->n);
@@ -258,8 +274,9 @@ static struct walker *head_of(const struct walk *walk, int program, int queue)
 static bool is_done(const struct walk *walk, int program, plan_wait wait)
 {
     int op = wait & ~PLAN_PREVIOUS_STEP;
-    return (wait & PLAN_PREVIOUS_STEP) || head_of(walk, program, meet_op_of(walk->plan, program, op)->stream)->at >
-                                              position_of(walk->plan, program, op);
+    return (wait & PLAN_PREVIOUS_STEP) ||
+           head_of(walk, program, meet_op_of(walk->plan, program, op)->stream)->at >
+               position_of(walk->plan, program, op);
 }
 
 static bool waits_are_done(const struct walk *walk, int program, int op)
@@ -283,8 +300,10 @@ static int next_block(const struct plan *plan, int program, int from)
 
 static bool host_goes_on(const struct walk *walk, int program)
 {
-    int *host = &walk->host[program], before = *host, n = plan_program_ops(&walk->plan->programs[program]);
-    while ((*host = next_block(walk->plan, program, *host)) < n && waits_are_done(walk, program, *host))
+    int *host = &walk->host[program], before = *host,
+        n = plan_program_ops(&walk->plan->programs[program]);
+    while ((*host = next_block(walk->plan, program, *host)) < n &&
+           waits_are_done(walk, program, *host))
         ++*host;
     return *host > before;
 }
@@ -322,14 +341,16 @@ static bool program_goes_on(const struct walk *walk, int program)
     return moved;
 }
 
-/* The first op of each program that others would have to come to: those that wait for each other are among them. */
+/* The first op of each program that others would have to come to: those that wait for each other
+ * are among them. */
 static bool all_done(const struct walk *walk, char *why, size_t n)
 {
     int length = 0;
     for (int p = 0; p < walk->plan->n_programs; p++)
         for (int q = 0; q < walk->plan->queues.n; q++) {
             const struct walker *head = head_of(walk, p, q);
-            if (head->at == head->length || (size_t)length >= n || !plan_queue_is_comm(walk->plan, q))
+            if (head->at == head->length || (size_t)length >= n ||
+                !plan_queue_is_comm(walk->plan, q))
                 continue;
             int number = walker_op(walk->plan, head);
             if (walk->there[walk->meets->first[p * walk->plan->queues.n + q] + head->at])

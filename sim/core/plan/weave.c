@@ -1,7 +1,7 @@
 /* Two passes whose ops are launched in turns: see plan_weave() in plan.h.
  *
- * First the new order is made: weave_take() moves runs of ops, cut where exchanges of tokens begin and
- * where the first kernel needs what was exchanged. Then ops, waits and cells are moved by it. A
+ * First the new order is made: weave_take() moves runs of ops, cut where exchanges of tokens begin
+ * and where the first kernel needs what was exchanged. Then ops, waits and cells are moved by it. A
  * wait is translated to the new place of its op. If that place is later than the waiting op, which
  * only a wait for the end of a whole pass can bring about, it becomes a wait for the last op that
  * the queue has before it. */
@@ -32,7 +32,8 @@ static bool needs_exchange(const struct plan_builder *builder, int i)
     return needs;
 }
 
-/* The end of what is computed from op at on: the next exchange, and before it what the host allocates and waits for. */
+/* The end of what is computed from op at on: the next exchange, and before it what the host
+ * allocates and waits for. */
 static int end_of_computation(const struct plan_builder *builder, int at, int end)
 {
     int i = at;
@@ -41,7 +42,8 @@ static int end_of_computation(const struct plan_builder *builder, int at, int en
     if (i == end)
         return end;
     const struct plan_op *ops = builder->program->ops.at;
-    while (i > at && (ops[i - 1].kind == OP_HOST_WAIT || ops[i - 1].kind == OP_HOST || plan_op_is_memory(&ops[i - 1])))
+    while (i > at && (ops[i - 1].kind == OP_HOST_WAIT || ops[i - 1].kind == OP_HOST ||
+                         plan_op_is_memory(&ops[i - 1])))
         i--;
     return i;
 }
@@ -66,7 +68,8 @@ static void weave_take(struct order *order, int *at, int end)
     }
 }
 
-static void weave_pair(struct order *order, const struct plan_builder *builder, const struct plan_pair *pair)
+static void weave_pair(
+    struct order *order, const struct plan_builder *builder, const struct plan_pair *pair)
 {
     int first = pair->first, second = pair->second;
     weave_take(order, &second, end_of_computation(builder, second, pair->end));
@@ -79,8 +82,10 @@ static void weave_pair(struct order *order, const struct plan_builder *builder, 
     }
 }
 
-/* What an op waited for at its old place; where that comes later now, all that the queue has before the op. */
-static plan_wait weave_moved(const struct order *order, plan_wait wait, int place, const int *last_of_queue, int queue)
+/* What an op waited for at its old place; where that comes later now, all that the queue has before
+ * the op. */
+static plan_wait weave_moved(
+    const struct order *order, plan_wait wait, int place, const int *last_of_queue, int queue)
 {
     if (wait >= PLAN_PREVIOUS_STEP)
         return PLAN_PREVIOUS_STEP + order->place[wait - PLAN_PREVIOUS_STEP];
@@ -103,7 +108,8 @@ static void move_ops(struct plan_builder *builder, const struct order *order)
         *op = old[order->order[i]];
         for (int w = 0; w < op->n_waits; w++) {
             plan_wait *wait = &program->waits.at[op->first_wait + w];
-            *wait = weave_moved(order, *wait, i, last_of_queue, old[*wait % PLAN_PREVIOUS_STEP].stream);
+            *wait =
+                weave_moved(order, *wait, i, last_of_queue, old[*wait % PLAN_PREVIOUS_STEP].stream);
         }
         if (op->kind == OP_KERNEL || plan_op_is_comm(op))
             last_of_queue[op->stream] = i;
@@ -133,8 +139,9 @@ static void move_cells(struct plan_program *program, const struct order *order)
 void plan_weave(struct plan_builder *builder, const struct plan_pair *pairs, int n)
 {
     size_t room = (size_t)builder->program->ops.n + 1;
-    struct order order = {
-        .order = xcalloc(room, sizeof *order.order), .place = xcalloc(room, sizeof *order.place), .n = 0};
+    struct order order = {.order = xcalloc(room, sizeof *order.order),
+        .place = xcalloc(room, sizeof *order.place),
+        .n = 0};
     int next = 0;
     for (int p = 0; p < n; p++) {
         weave_take(&order, &next, pairs[p].first);

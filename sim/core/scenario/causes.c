@@ -19,11 +19,14 @@
 #define LATENCY "a collective passes its hops one after the other, however few bytes it carries"
 #define ALLOCATOR "the host stands still in cudaMalloc, longest where one fails and is tried again"
 #define HOST "the GPU waits until the host has issued its next kernel, or decoded its next batch"
-#define BUBBLE "stages of the pipeline wait for one another while it fills and drains, and for the slowest of them"
+#define BUBBLE                                                                                     \
+    "stages of the pipeline wait for one another while it fills and drains, and for the slowest "  \
+    "of them"
 
 const struct scenario_cause_words scenario_causes[CAUSE_COUNT + 1] = {
     [CAUSE_ALLOCATOR] = {"allocator", "no cudaMalloc takes time, or is tried again", ALLOCATOR},
-    [CAUSE_STRAGGLERS] = {"stragglers", "no noise, no slow GPU: GPUs alike, nothing varies", STRAGGLERS},
+    [CAUSE_STRAGGLERS] = {"stragglers", "no noise, no slow GPU: GPUs alike, nothing varies",
+        STRAGGLERS},
     [CAUSE_LATENCY] = {"latency", "collectives without hops", LATENCY},
     [CAUSE_BANDWIDTH] = {"bandwidth", "NICs and switches without limit",
         "NICs and switches take their time for the bytes that nodes exchange"},
@@ -41,18 +44,20 @@ const struct scenario_part_words scenario_step_parts[STEP_PART_COUNT] = {
     [STEP_STRAGGLERS] = {"stragglers", STRAGGLERS},
     [STEP_LATENCY] = {"latency", LATENCY},
     [STEP_BYTES] = {"bandwidth and contention",
-        "links take their time for the bytes, and kernels beside them have fewer SMs and less HBM bandwidth"},
+        "links take their time for the bytes, and kernels beside them have fewer SMs and less HBM "
+        "bandwidth"},
     [STEP_HOST] = {"host", HOST},
     [STEP_BUBBLE] = {"bubble", BUBBLE},
-    [STEP_OTHER] = {"other",
-        "the compute stream waits for another stream's kernels, or for ranks that end the step later"},
+    [STEP_OTHER] = {"other", "the compute stream waits for another stream's kernels, or for ranks "
+                             "that end the step later"},
 };
 
 struct scenario_step scenario_step(const struct exec_breakdown *breakdown, double alloc_stall_s)
 {
     double straggling_s = breakdown->comm_wait_s - breakdown->stage_wait_s;
     double waited_s = breakdown->exposed_comm_s;
-    double collectives_s = breakdown->comm_s + straggling_s, lost_s = breakdown->contention_s + waited_s;
+    double collectives_s = breakdown->comm_s + straggling_s,
+           lost_s = breakdown->contention_s + waited_s;
     double a_second = collectives_s > 0 ? lost_s / collectives_s : 0;
     struct scenario_step step = {.slowed_s = breakdown->contention_s, .waited_s = waited_s};
     step.part_s[STEP_KERNELS] = breakdown->compute_s - breakdown->contention_s;
@@ -81,8 +86,8 @@ static const double NOTHING = 5e-4, SECOND = 0.15;
 
 static const char *part_words(struct arena *arena, int part, double share)
 {
-    return arena_printf(
-        arena, " %.1f %% go to %s: %s.", 100 * share, scenario_step_parts[part].name, scenario_step_parts[part].means);
+    return arena_printf(arena, " %.1f %% go to %s: %s.", 100 * share,
+        scenario_step_parts[part].name, scenario_step_parts[part].means);
 }
 
 const char *scenario_step_sentence(struct arena *arena, const struct scenario_step *step)
@@ -93,17 +98,18 @@ const char *scenario_step_sentence(struct arena *arena, const struct scenario_st
         whole += part[i];
     int first = largest(part, STEP_KERNELS + 1, STEP_PART_COUNT, -1);
     int second = largest(part, STEP_KERNELS + 1, STEP_PART_COUNT, first);
-    const char *kernels =
-        arena_printf(arena, "kernels alone take %.1f %% of a step of %.4g s", 100 * part[STEP_KERNELS] / whole, whole);
+    const char *kernels = arena_printf(arena, "kernels alone take %.1f %% of a step of %.4g s",
+        100 * part[STEP_KERNELS] / whole, whole);
     if (first < 0 || part[first] < NOTHING * whole)
         return arena_printf(arena, "%s; nothing else takes a share worth naming.", kernels);
     bool two = second >= 0 && part[second] > SECOND * part[first];
-    const char *slowed = collectives <= NOTHING * whole
-                             ? ""
-                             : arena_printf(arena,
-                                   " Of the %.1f %% that collectives cost in all, %.0f in 100 are kernels that run "
-                                   "slower beside them, the others waiting for them.",
-                                   100 * collectives / whole, 100 * step->slowed_s / collectives);
+    const char *slowed =
+        collectives <= NOTHING * whole
+            ? ""
+            : arena_printf(arena,
+                  " Of the %.1f %% that collectives cost in all, %.0f in 100 are kernels that run "
+                  "slower beside them, the others waiting for them.",
+                  100 * collectives / whole, 100 * step->slowed_s / collectives);
     return arena_printf(arena, "%s.%s%s%s", kernels, part_words(arena, first, part[first] / whole),
         two ? part_words(arena, second, part[second] / whole) : "", slowed);
 }
@@ -111,18 +117,21 @@ const char *scenario_step_sentence(struct arena *arena, const struct scenario_st
 static const char *cause_words(struct arena *arena, const struct scenario_loss *loss, int cause)
 {
     return arena_printf(arena, " %.2f (%.1f %%) go to %s: %s.", loss->part[cause],
-        100 * loss->part[cause] / loss->small, scenario_causes[cause].name, scenario_causes[cause].means);
+        100 * loss->part[cause] / loss->small, scenario_causes[cause].name,
+        scenario_causes[cause].means);
 }
 
 const char *scenario_loss_sentence(struct arena *arena, const struct scenario_loss *loss)
 {
     double change = loss->large - loss->small;
-    const char *head = arena_printf(arena, "From %lld to %lld GPUs a GPU ", loss->small_gpus, loss->large_gpus);
+    const char *head =
+        arena_printf(arena, "From %lld to %lld GPUs a GPU ", loss->small_gpus, loss->large_gpus);
     if (fabs(change) < NOTHING * loss->small)
         head = arena_printf(arena, "%skeeps its %.2f TFLOPS.", head, loss->small);
     else
-        head = arena_printf(arena, "%s%s %.2f of its %.2f TFLOPS (%.1f %%).", head, change < 0 ? "loses" : "gains",
-            fabs(change), loss->small, 100 * fabs(change) / loss->small);
+        head = arena_printf(arena, "%s%s %.2f of its %.2f TFLOPS (%.1f %%).", head,
+            change < 0 ? "loses" : "gains", fabs(change), loss->small,
+            100 * fabs(change) / loss->small);
     int first = largest(loss->part, 0, CAUSE_COUNT + 1, -1);
     int second = largest(loss->part, 0, CAUSE_COUNT + 1, first);
     if (first < 0 || loss->part[first] < NOTHING * loss->small)
@@ -131,7 +140,8 @@ const char *scenario_loss_sentence(struct arena *arena, const struct scenario_lo
     bool saved = -loss->part[CAUSE_REST] > NOTHING * loss->small;
     return arena_printf(arena, "%s%s%s%s", head, cause_words(arena, loss, first),
         two ? cause_words(arena, loss, second) : "",
-        saved ? arena_printf(arena, " %.2f come back, because the larger cluster leaves each GPU less work.",
+        saved ? arena_printf(arena,
+                    " %.2f come back, because the larger cluster leaves each GPU less work.",
                     -loss->part[CAUSE_REST])
               : "");
 }

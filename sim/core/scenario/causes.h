@@ -1,13 +1,14 @@
-/* The words for what takes a job's throughput: one table for tables, figures and sentences, so that a cause is called
- * alike wherever it is blamed.
+/* The words for what takes a job's throughput: one table for tables, figures and sentences, so that
+ * a cause is called alike wherever it is blamed.
  *
- * Two views of the same losses have them. The waterfall (study/explain.h) says why a large cluster is slower than a
- * small one, by taking causes away. A step's parts say where the time of one point goes: kernels, and what each cause
- * adds. There the time that collectives cost, as kernels that run slower beside them and as waiting for them, is
- * divided among stragglers, latency and bytes as the time of the collectives themselves is: waiting for the last
- * member, latency, moving bytes. What bytes cost is one part of a step and two causes of the waterfall: bandwidth
- * (NICs and switches) and contention (what is left inside a node). Of a pipeline both have its bubble: the time in
- * which stages wait for one another (exec_breakdown.bubble_s), which is no straggler's. */
+ * Two views of the same losses have them. The waterfall (study/explain.h) says why a large cluster
+ * is slower than a small one, by taking causes away. A step's parts say where the time of one point
+ * goes: kernels, and what each cause adds. There the time that collectives cost, as kernels that
+ * run slower beside them and as waiting for them, is divided among stragglers, latency and bytes as
+ * the time of the collectives themselves is: waiting for the last member, latency, moving bytes.
+ * What bytes cost is one part of a step and two causes of the waterfall: bandwidth (NICs and
+ * switches) and contention (what is left inside a node). Of a pipeline both have its bubble: the
+ * time in which stages wait for one another (exec_breakdown.bubble_s), which is no straggler's. */
 #ifndef FLOPCAST_SCENARIO_CAUSES_H
 #define FLOPCAST_SCENARIO_CAUSES_H
 
@@ -52,14 +53,15 @@ extern const struct scenario_part_words scenario_step_parts[STEP_PART_COUNT];
 
 struct scenario_step {
     double part_s[STEP_PART_COUNT]; /* of a step; their sum is the step time */
-    double slowed_s, waited_s;      /* what collectives cost: kernels slower beside them, and waiting for them */
+    double slowed_s,
+        waited_s; /* what collectives cost: kernels slower beside them, and waiting for them */
 };
 
 /* alloc_stall_s: as in exec_memory; the host's idle time is the allocator's up to that. */
 struct scenario_step scenario_step(const struct exec_breakdown *breakdown, double alloc_stall_s);
 
-/* In plain words what a step's time goes to: "kernels alone take 87.8 % of a step ...", to stand behind which point
- * that is and a colon. In the arena. */
+/* In plain words what a step's time goes to: "kernels alone take 87.8 % of a step ...", to stand
+ * behind which point that is and a colon. In the arena. */
 const char *scenario_step_sentence(struct arena *arena, const struct scenario_step *step);
 
 struct scenario_loss {

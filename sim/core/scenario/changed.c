@@ -13,8 +13,8 @@
 /* How a job is simulated and counted, not what it is. */
 static bool is_other_job(const char *path)
 {
-    static const char *const same[] = {"noise", "noise.", "run.steps", "run.warmup_steps", "run.seed", "run.fold",
-        "goodput.", "name", "description", "assumptions", "published."};
+    static const char *const same[] = {"noise", "noise.", "run.steps", "run.warmup_steps",
+        "run.seed", "run.fold", "goodput.", "name", "description", "assumptions", "published."};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         size_t n = strlen(same[i]);
         if (same[i][n - 1] == '.' ? strncmp(path, same[i], n) == 0 : strcmp(path, same[i]) == 0)
@@ -47,16 +47,18 @@ static const char *add_name(const char *names, const char *name, struct arena *a
 }
 
 /* The settings from the command line that a point of the file has otherwise; NULL: none. */
-static const char *differing(
-    const struct scenario_point *point, const struct scenario_point *plain, int *n, struct arena *arena)
+static const char *differing(const struct scenario_point *point, const struct scenario_point *plain,
+    int *n, struct arena *arena)
 {
     const char *names = NULL;
     *n = 0;
     for (int i = 0; i < point->origins.list.n; i++) {
         const struct config_origin *origin = &point->origins.list.at[i];
-        if (origin->kind != ORIGIN_COMMAND_LINE || !is_other_job(origin->path) || is_of_row(origin->path))
+        if (origin->kind != ORIGIN_COMMAND_LINE || !is_other_job(origin->path) ||
+            is_of_row(origin->path))
             continue;
-        if (strcmp(text_at(&point->options, origin->path, arena), text_at(&plain->options, origin->path, arena)) == 0)
+        if (strcmp(text_at(&point->options, origin->path, arena),
+                text_at(&plain->options, origin->path, arena)) == 0)
             continue;
         names = add_name(names, origin->path, arena);
         ++*n;
@@ -64,7 +66,8 @@ static const char *differing(
     return names;
 }
 
-void published_leave_out(struct scenario_set *set, const struct scenario_set *plain, struct arena *arena)
+void published_leave_out(
+    struct scenario_set *set, const struct scenario_set *plain, struct arena *arena)
 {
     for (int i = 0; i < set->n_points; i++) {
         struct scenario_point *point = &set->points[i];
@@ -72,8 +75,9 @@ void published_leave_out(struct scenario_set *set, const struct scenario_set *pl
         int fewest = -1;
         bool has_row = false;
         for (int p = 0; p < plain->n_points && point->published.found; p++)
-            has_row = has_row || (plain->points[p].published.found &&
-                                     strcmp(plain->points[p].published.id, point->published.id) == 0);
+            has_row =
+                has_row || (plain->points[p].published.found &&
+                               strcmp(plain->points[p].published.id, point->published.id) == 0);
         for (int p = 0; p < plain->n_points && point->published.found; p++) {
             const struct scenario_published *published = &plain->points[p].published;
             int n = 0;
@@ -104,23 +108,26 @@ static bool has_value(const struct scenario *plain, const struct sweep *sweep, c
         return true;
     const char *text = text_at(&scratch, path, arena);
     for (int k = 0; k < sweep->keys.n; k++)
-        for (int i = 0; i < config_count(sweep->keys.at[k].values) && strcmp(sweep->keys.at[k].path, path) == 0; i++) {
+        for (int i = 0; i < config_count(sweep->keys.at[k].values) &&
+                        strcmp(sweep->keys.at[k].path, path) == 0;
+             i++) {
             is_swept = true;
-            config_assign(path, config_pos(value), config_item(sweep->keys.at[k].values, i), &scenario_table, &scratch,
-                arena, NULL, &diag);
+            config_assign(path, config_pos(value), config_item(sweep->keys.at[k].values, i),
+                &scenario_table, &scratch, arena, NULL, &diag);
             if (diag.n_errors == 0 && strcmp(text_at(&scratch, path, arena), text) == 0)
                 return true;
         }
     return !is_swept && strcmp(text_at(plain, path, arena), text) == 0;
 }
 
-const char *changed_setting(const struct scenario *plain, const struct sweep *sweep, const struct sweep_key *given,
-    const char *names, struct arena *arena)
+const char *changed_setting(const struct scenario *plain, const struct sweep *sweep,
+    const struct sweep_key *given, const char *names, struct arena *arena)
 {
     bool list = config_kind(given->values) == CONFIG_SEQUENCE, same = true;
     if (!is_other_job(given->path))
         return names;
     for (int i = 0; i < (list ? config_count(given->values) : 1) && same; i++)
-        same = has_value(plain, sweep, given->path, list ? config_item(given->values, i) : given->values, arena);
+        same = has_value(
+            plain, sweep, given->path, list ? config_item(given->values, i) : given->values, arena);
     return same ? names : add_name(names, given->path, arena);
 }

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-struct scenario_energy scenario_energy(const struct scenario_point *point, const struct scenario_result *result)
+struct scenario_energy scenario_energy(
+    const struct scenario_point *point, const struct scenario_result *result)
 {
     const struct exec_result *exec = &result->exec;
     if (exec->status != EXEC_OK || !(exec->step_time_s > 0))
@@ -17,6 +18,7 @@ struct scenario_energy scenario_energy(const struct scenario_point *point, const
         .waiting_power_w = hw_power_at_meter(&power, power.waiting_w),
         .idle_power_w = hw_power_at_meter(&power, power.idle_w),
     };
-    out.per_token_j = result->tokens_per_s_per_gpu > 0 ? out.power_w / result->tokens_per_s_per_gpu : 0;
+    out.per_token_j =
+        result->tokens_per_s_per_gpu > 0 ? out.power_w / result->tokens_per_s_per_gpu : 0;
     return out;
 }

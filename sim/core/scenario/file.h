@@ -1,5 +1,6 @@
-/* What the files of this module share: a scenario file as read, its sweep, its inputs. Nobody else includes this.
- * These functions report mistakes to diag and go on; the loader checks there whether there were any. */
+/* What the files of this module share: a scenario file as read, its sweep, its inputs. Nobody else
+ * includes this. These functions report mistakes to diag and go on; the loader checks there whether
+ * there were any. */
 #ifndef FLOPCAST_SCENARIO_FILE_H
 #define FLOPCAST_SCENARIO_FILE_H
 
@@ -12,54 +13,63 @@ struct scenario_file {
     struct config_node sweep, assumptions, measured;
 };
 extern const struct config_table scenario_file_table;
-/* The sections that a framework decides: train, fsdp ... host, and of run what its launcher sets. */
+/* The sections that a framework decides: train, fsdp ... host, and of run what its launcher sets.
+ */
 extern const struct config_table scenario_framework_table;
 extern const struct config_table scenario_host_table; /* doubles of struct host_options */
 
-/* The keys of section host, each once: X(key, member of struct host_options, dimension, most, help). */
-#define HOST_COSTS(X)                                                                                                  \
-    X("kernel_issue", kernel_issue_s, DIM_SECONDS, 3600, "host time of one eager operation")                           \
-    X("backward_issue", backward_issue_s, DIM_SECONDS, 3600, "host time of one kernel of the autograd engine")         \
-    X("collective_issue", collective_issue_s, DIM_SECONDS, 3600, "host time of one collective")                        \
-    X("collective_check", collective_check_s, DIM_SECONDS, 3600,                                                       \
-        "host time of one collective for each rank of its group, as TORCH_DISTRIBUTED_DEBUG=DETAIL takes")             \
-    X("collective_check_in_node", collective_check_in_node, DIM_FRACTION, 1,                                           \
-        "what of that a rank takes that shares the node of the group's first")                                         \
-    X("view", view_s, DIM_SECONDS, 3600, "host time of one view of a tensor, in a loop in Python")                     \
-    X("expert_launch", expert_launch_s, DIM_SECONDS, 3600,                                                             \
-        "host time of each further expert in a grouped GEMM that starts a kernel an expert; 0: one kernel for all")    \
-    X("inner_issue", inner_issue_s, DIM_SECONDS, 3600,                                                                 \
-        "host time of each further kernel or copy that one call into C++ launches, as pieces of user_buffers are; "    \
-        "0: as any other")                                                                                             \
-    X("unit_hook", unit_hook_s, DIM_SECONDS, 3600, "host time of one hook of an FSDP unit or DDP bucket")              \
-    X("pass", pass_s, DIM_SECONDS, 3600,                                                                               \
-        "host time of one pass of a micro-batch through a model chunk, beside its operations")                         \
+/* The keys of section host, each once: X(key, member of struct host_options, dimension, most,
+ * help). */
+#define HOST_COSTS(X)                                                                              \
+    X("kernel_issue", kernel_issue_s, DIM_SECONDS, 3600, "host time of one eager operation")       \
+    X("backward_issue", backward_issue_s, DIM_SECONDS, 3600,                                       \
+        "host time of one kernel of the autograd engine")                                          \
+    X("collective_issue", collective_issue_s, DIM_SECONDS, 3600, "host time of one collective")    \
+    X("collective_check", collective_check_s, DIM_SECONDS, 3600,                                   \
+        "host time of one collective for each rank of its group, as "                              \
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL takes")                                                    \
+    X("collective_check_in_node", collective_check_in_node, DIM_FRACTION, 1,                       \
+        "what of that a rank takes that shares the node of the group's first")                     \
+    X("view", view_s, DIM_SECONDS, 3600, "host time of one view of a tensor, in a loop in Python") \
+    X("expert_launch", expert_launch_s, DIM_SECONDS, 3600,                                         \
+        "host time of each further expert in a grouped GEMM that starts a kernel an expert; 0: "   \
+        "one kernel for all")                                                                      \
+    X("inner_issue", inner_issue_s, DIM_SECONDS, 3600,                                             \
+        "host time of each further kernel or copy that one call into C++ launches, as pieces of "  \
+        "user_buffers are; "                                                                       \
+        "0: as any other")                                                                         \
+    X("unit_hook", unit_hook_s, DIM_SECONDS, 3600,                                                 \
+        "host time of one hook of an FSDP unit or DDP bucket")                                     \
+    X("pass", pass_s, DIM_SECONDS, 3600,                                                           \
+        "host time of one pass of a micro-batch through a model chunk, beside its operations")     \
     X("step", step_s, DIM_SECONDS, 3600, "host time once a step: data loader, zero_grad, scheduler")
 
 /* ---- parallelism.c ---- */
 
-/* A key that asks for tensor, pipeline, context, sequence or expert parallelism, in any framework's spelling: the
- * sentence that says so. NULL: it does not. */
+/* A key that asks for tensor, pipeline, context, sequence or expert parallelism, in any framework's
+ * spelling: the sentence that says so. NULL: it does not. */
 const char *parallelism_elsewhere(const char *key);
 
 /* ---- load.c ---- */
 
-/* The last step of a loaded point: works out what it leaves open (lengths, a micro-batch beyond the device's batch) and
- * checks all of it. */
+/* The last step of a loaded point: works out what it leaves open (lengths, a micro-batch beyond the
+ * device's batch) and checks all of it. */
 void resolve_point(struct scenario_point *point, struct diag *diag);
 
-/* Of options as they were read: a word for a strategy (strategy_words) becomes the strategy and its setting, which has
- * the word's origin. What somebody else gave of that setting is the word's if that is from nearer (--set before the
- * file), and an error where both stand in one place and differ. prefix: of paths in origins, as "settings.". */
-void strategy_word_take(struct scenario *options, const char *prefix, struct config_origins *origins,
-    struct arena *arena, struct diag *diag);
+/* Of options as they were read: a word for a strategy (strategy_words) becomes the strategy and its
+ * setting, which has the word's origin. What somebody else gave of that setting is the word's if
+ * that is from nearer (--set before the file), and an error where both stand in one place and
+ * differ. prefix: of paths in origins, as "settings.". */
+void strategy_word_take(struct scenario *options, const char *prefix,
+    struct config_origins *origins, struct arena *arena, struct diag *diag);
 
 /* The list moves into the arena; it is not pushed to any more. */
 void scenario_keep_origins(struct config_origins *origins, struct arena *arena);
 
 /* ---- sweep.c ---- */
 
-/* A swept key. Keys with the same axis number go together; axes are numbered from 0 without gaps, in order. */
+/* A swept key. Keys with the same axis number go together; axes are numbered from 0 without gaps,
+ * in order. */
 struct sweep_key {
     const char *path; /* "train.micro_batch" */
     struct source_pos at;
@@ -71,20 +81,21 @@ struct sweep {
 };
 
 /* Append the axes of a scenario file's 'sweep'. */
-void sweep_read(struct sweep *sweep, struct config_node node, struct arena *arena, struct diag *diag);
-/* A value set from outside takes the place of a swept key's list: a list is swept instead, anything else is assigned to
- * base. */
-void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *base, struct arena *arena,
-    struct config_origins *origins, struct diag *diag);
+void sweep_read(
+    struct sweep *sweep, struct config_node node, struct arena *arena, struct diag *diag);
+/* A value set from outside takes the place of a swept key's list: a list is swept instead, anything
+ * else is assigned to base. */
+void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *base,
+    struct arena *arena, struct config_origins *origins, struct diag *diag);
 /* The key is not swept any more. */
 void sweep_drop(struct sweep *sweep, const char *path);
-/* Every key exists and stands once, every value fits its field, lists of an axis have one length, not too many points.
- */
+/* Every key exists and stands once, every value fits its field, lists of an axis have one length,
+ * not too many points. */
 void sweep_check(const struct sweep *sweep, struct arena *arena, struct diag *diag);
 int sweep_points(const struct sweep *sweep); /* 1 without axes; the sweep has passed sweep_check */
 /* Put the values of a point in; the first axis varies slowest. */
-void sweep_assign(const struct sweep *sweep, int point, struct scenario *options, struct arena *arena,
-    struct config_origins *origins);
+void sweep_assign(const struct sweep *sweep, int point, struct scenario *options,
+    struct arena *arena, struct config_origins *origins);
 
 /* ---- inputs.c, published.c ---- */
 
@@ -108,9 +119,10 @@ struct inputs {
     VEC(struct input) list;
 };
 
-/* Fill hw, model and published of a point and give its noise the cluster's values where the scenario sets none. False
- * when an input could not be read. */
-bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag);
+/* Fill hw, model and published of a point and give its noise the cluster's values where the
+ * scenario sets none. False when an input could not be read. */
+bool inputs_load(
+    struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag);
 /* The noise of a point, beside what its cluster says. */
 enum { NOISE_FIELDS = 7 };
 struct noise_field {
@@ -122,20 +134,23 @@ void inputs_noise(struct noise_field out[NOISE_FIELDS], struct scenario_point *p
 
 void inputs_release(struct inputs *inputs);
 
-/* The row of the figure that matches the point; a blank cell matches all. No row is no error, two rows are one. */
-void published_find(struct scenario_published *out, const struct csv_table *csv, const struct scenario_point *point,
-    struct source_pos figure_at, struct arena *arena, struct diag *diag);
+/* The row of the figure that matches the point; a blank cell matches all. No row is no error, two
+ * rows are one. */
+void published_find(struct scenario_published *out, const struct csv_table *csv,
+    const struct scenario_point *point, struct source_pos figure_at, struct arena *arena,
+    struct diag *diag);
 
 /* ---- changed.c ---- */
 
-/* Published figures, and what is assumed about their source, stay where the run is the same: of each point no setting
- * that the command line gives differs from the plain file's, but those by which a row is found. plain: the set without
- * the command line. */
-void published_leave_out(struct scenario_set *set, const struct scenario_set *plain, struct arena *arena);
-/* names, with the setting that is given where the file says something else; names NULL: none so far. plain and sweep:
- * of the file. */
-const char *changed_setting(const struct scenario *plain, const struct sweep *sweep, const struct sweep_key *given,
-    const char *names, struct arena *arena);
+/* Published figures, and what is assumed about their source, stay where the run is the same: of
+ * each point no setting that the command line gives differs from the plain file's, but those by
+ * which a row is found. plain: the set without the command line. */
+void published_leave_out(
+    struct scenario_set *set, const struct scenario_set *plain, struct arena *arena);
+/* names, with the setting that is given where the file says something else; names NULL: none so
+ * far. plain and sweep: of the file. */
+const char *changed_setting(const struct scenario *plain, const struct sweep *sweep,
+    const struct sweep_key *given, const char *names, struct arena *arena);
 
 /* ---- sample.c ---- */
 
@@ -146,22 +161,24 @@ uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
 
 /* model and topology, batch and length are given: what must be known before anything is loaded. */
 void check_given(const struct scenario_point *point, struct diag *diag);
-/* For struct strategy_places, self being a point: where a setting was set, or what it belongs to was. */
+/* For struct strategy_places, self being a point: where a setting was set, or what it belongs to
+ * was. */
 struct source_pos check_place_of(const void *self, const char *path);
 /* What the texts of degraded links and slow GPUs mean for this job, into its exec options. */
 void load_events(struct scenario_point *point, struct arena *arena, struct diag *diag);
 
 /* ---- needs.c ---- */
 
-/* Settings of the stack profile that the point's GPUs cannot do become what they can, each with a warning. */
+/* Settings of the stack profile that the point's GPUs cannot do become what they can, each with a
+ * warning. */
 void needs_fall_back(struct scenario_point *point, struct diag *diag);
 /* Those of the user are errors. */
 void needs_check(const struct scenario_point *point, struct diag *diag);
 
 /* ---- unread.c ---- */
 
-/* Warn of settings that no point reads though a --set, a cell, or the file that names the strategy gives them: those of
- * another strategy, a sharding group under FULL_SHARD ... */
+/* Warn of settings that no point reads though a --set, a cell, or the file that names the strategy
+ * gives them: those of another strategy, a sharding group under FULL_SHARD ... */
 void warn_unread(const struct scenario_point *points, int n, struct diag *diag);
 
 #endif

@@ -21,7 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two digests with different starts: 64 bits alone would let one of some 10^9 points pass for another. */
+/* Two digests with different starts: 64 bits alone would let one of some 10^9 points pass for
+ * another. */
 enum { DIGESTS = 2 };
 
 static void digest_begin(uint64_t digests[DIGESTS])
@@ -53,7 +54,8 @@ static uint64_t identity_digest_number(uint64_t digest, double value)
 typedef uint64_t digest_table(uint64_t digest, const struct config_table *table, const void *from);
 
 /* Every value that is put in. */
-static uint64_t digest_point(uint64_t digest, const struct scenario_point *point, digest_table *fold)
+static uint64_t digest_point(
+    uint64_t digest, const struct scenario_point *point, digest_table *fold)
 {
     struct scenario options = point->options;
     struct hw_cluster cluster = point->hw.cluster;
@@ -68,7 +70,8 @@ static uint64_t digest_point(uint64_t digest, const struct scenario_point *point
     cluster.node_path = node.gpu_path = NULL;
     cluster.extends = node.extends = gpu.extends = NULL; /* read, it is there */
     digest = fold(digest, &scenario_table, &options);
-    if (options.exec.mean_documents && document_options_vary(&options.strategy.train.documents)) /* no setting */
+    if (options.exec.mean_documents &&
+        document_options_vary(&options.strategy.train.documents)) /* no setting */
         digest = digest_word(digest, 1);
     digest = fold(digest, &model_shape_table, &point->model.shape);
     digest = fold(digest, &hw_cluster_table, &cluster);
@@ -99,8 +102,8 @@ static uint64_t digest_uncertainty(uint64_t digest, const struct scenario_uncert
     return digest;
 }
 
-void scenario_identify_samples(
-    struct scenario_identity *out, const struct scenario_point *point, const struct scenario_uncertainty *uncertainty)
+void scenario_identify_samples(struct scenario_identity *out, const struct scenario_point *point,
+    const struct scenario_uncertainty *uncertainty)
 {
     uint64_t digests[DIGESTS];
     digest_begin(digests);
@@ -131,7 +134,8 @@ uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *poi
     const struct scenario_published *published = &point->published;
     digest = config_digest(digest, &scenario_table, &point->options);
     digest = identity_digest_text(
-        identity_digest_text(digest_word(digest, published->found), published->id), published->source);
+        identity_digest_text(digest_word(digest, published->found), published->id),
+        published->source);
     digest = identity_digest_number(digest, published->tflops_per_gpu);
     digest = identity_digest_number(digest, published->peak_allocated_bytes);
     digest = identity_digest_number(digest, published->peak_reserved_bytes);
@@ -140,7 +144,8 @@ uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *poi
 
 uint64_t scenario_curve(const struct scenario *options)
 {
-    /* The printed form leaves out padding, pointers and origins, and follows the table when options are added. */
+    /* The printed form leaves out padding, pointers and origins, and follows the table when options
+     * are added. */
     struct scenario alike = *options;
     alike.cluster.gpus = 0;
     if (alike.strategy.train.global_batch > 0) /* each rank's share of it follows from the GPUs */

@@ -19,12 +19,13 @@
 #include <unistd.h>
 
 /* The readers name the file that is missing; here the place that asked for it is known too. */
-static bool inputs_can_open(
-    const struct input *input, const struct config_origin *origin, struct arena *arena, struct diag *diag)
+static bool inputs_can_open(const struct input *input, const struct config_origin *origin,
+    struct arena *arena, struct diag *diag)
 {
     /* What a path is relative to, as FIELD_PATH has it. */
-    static const char *const bases[] = {
-        [ORIGIN_FILE] = "scenario file", [ORIGIN_COMMAND_LINE] = "working directory", [ORIGIN_TABLE] = "table"};
+    static const char *const bases[] = {[ORIGIN_FILE] = "scenario file",
+        [ORIGIN_COMMAND_LINE] = "working directory",
+        [ORIGIN_TABLE] = "table"};
     if (files_holder(arena, input->path))
         return true;
     static const enum files_kind kinds[] = {[INPUT_HW] = FILES_CLUSTERS,
@@ -32,8 +33,9 @@ static bool inputs_can_open(
         [INPUT_STACK] = FILES_STACKS,
         [INPUT_PUBLISHED] = FILES_ANY};
     int reason = errno;
-    diag_input(diag, origin->at, "cannot open '%s': %s; paths are relative to the %s%s", input->path, strerror(reason),
-        bases[origin->kind], files_hint(arena, kinds[input->kind], input->path));
+    diag_input(diag, origin->at, "cannot open '%s': %s; paths are relative to the %s%s",
+        input->path, strerror(reason), bases[origin->kind],
+        files_hint(arena, kinds[input->kind], input->path));
     return false;
 }
 
@@ -46,7 +48,8 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
         return hw_load_from(&input->hw, &input->sources, input->path, arena, diag);
     case INPUT_MODEL:
         status = model_load(&shape, input->path, input->force, arena, diag);
-        if (input->max_positions > 0 && shape.max_positions > 0) /* without learned positions: check.c says so */
+        if (input->max_positions > 0 &&
+            shape.max_positions > 0) /* without learned positions: check.c says so */
             shape.max_positions = input->max_positions;
         if (status == STATUS_OK)
             model_build(&input->model, &shape, arena);
@@ -59,10 +62,10 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
     return csv_load(&input->csv, input->path, diag);
 }
 
-/* The input of the wanted kind and path, read when it is new; origin: who asked for it. NULL when it could not be read.
- */
-static const struct input *get_input(
-    struct inputs *inputs, struct input wanted, struct config_origin origin, struct arena *arena, struct diag *diag)
+/* The input of the wanted kind and path, read when it is new; origin: who asked for it. NULL when
+ * it could not be read. */
+static const struct input *get_input(struct inputs *inputs, struct input wanted,
+    struct config_origin origin, struct arena *arena, struct diag *diag)
 {
     for (int i = 0; i < inputs->list.n; i++) {
         const struct input *known = &inputs->list.at[i];
@@ -84,7 +87,8 @@ void inputs_noise(struct noise_field out[NOISE_FIELDS], struct scenario_point *p
     struct noise_options *noise = &point->options.exec.noise;
     const struct noise_field fields[NOISE_FIELDS] = {
         {"noise.gpu_speed_spread", &noise->gpu_speed_spread, cluster->gpu_speed_spread},
-        {"noise.gpu_speed_spread_below", &noise->gpu_speed_spread_below, cluster->gpu_speed_spread_below},
+        {"noise.gpu_speed_spread_below", &noise->gpu_speed_spread_below,
+            cluster->gpu_speed_spread_below},
         {"noise.kernel_jitter", &noise->kernel_jitter, cluster->kernel_jitter},
         {"noise.network_jitter", &noise->network_jitter, cluster->network_jitter},
         {"noise.host_jitter", &noise->host_jitter, cluster->host_jitter},
@@ -100,20 +104,24 @@ static void default_noise(struct scenario_point *point, struct arena *arena)
     struct noise_field fields[NOISE_FIELDS];
     inputs_noise(fields, point);
     for (int i = 0; i < NOISE_FIELDS; i++) {
-        if (scenario_origin(point, fields[i].path).kind != ORIGIN_DEFAULT || !quantity_is_set(fields[i].cluster))
+        if (scenario_origin(point, fields[i].path).kind != ORIGIN_DEFAULT ||
+            !quantity_is_set(fields[i].cluster))
             continue;
         *fields[i].value = fields[i].cluster.value;
         const char *given = arena_printf(arena, "cluster.%s", strchr(fields[i].path, '.') + 1);
         struct config_origin origin = scenario_origin(point, given);
         if (origin.kind == ORIGIN_DEFAULT)
-            origin = (struct config_origin){given, {.file = point->options.cluster.topology}, ORIGIN_CLUSTER};
+            origin = (struct config_origin){
+                given, {.file = point->options.cluster.topology}, ORIGIN_CLUSTER};
         origin.path = fields[i].path;
         vec_push(&point->origins.list, origin);
     }
 }
 
-/* Numbers of the hardware that the scenario gives itself. They outrank the stack's. False: they cannot be. */
-static bool use_given(struct scenario_point *point, const struct hw_sources *sources, struct diag *diag)
+/* Numbers of the hardware that the scenario gives itself. They outrank the stack's. False: they
+ * cannot be. */
+static bool use_given(
+    struct scenario_point *point, const struct hw_sources *sources, struct diag *diag)
 {
     const struct hw *given = &point->options.cluster.given;
     if (!hw_is_given(given))
@@ -122,7 +130,8 @@ static bool use_given(struct scenario_point *point, const struct hw_sources *sou
     return hw_check_given(&point->hw, sources, &point->origins, diag) == STATUS_OK;
 }
 
-bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)
+bool inputs_load(
+    struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
     const struct scenario *options = &point->options;
     const char *topology = options->cluster.topology, *published = options->published.file;
@@ -133,8 +142,8 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     struct config_origin published_at = scenario_origin(point, "published.file");
     struct source_pos figure_at = scenario_origin(point, "published.figure").at;
 
-    const struct input *input =
-        get_input(inputs, (struct input){.kind = INPUT_HW, .path = topology}, topology_at, arena, diag);
+    const struct input *input = get_input(
+        inputs, (struct input){.kind = INPUT_HW, .path = topology}, topology_at, arena, diag);
     bool complete = input != NULL;
     struct hw_sources sources = {0}; /* a copy: the list of inputs moves when it grows */
     if (input) {
@@ -150,13 +159,16 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     complete = complete && input;
     if (input)
         point->model = input->model;
-    input = stack ? get_input(inputs, (struct input){.kind = INPUT_STACK, .path = stack}, stack_at, arena, diag) : NULL;
+    input = stack ? get_input(inputs, (struct input){.kind = INPUT_STACK, .path = stack}, stack_at,
+                        arena, diag)
+                  : NULL;
     complete = complete && (input || !stack);
     if (input && complete)
         stack_apply(point, &input->stack);
-    input = published ? get_input(inputs, (struct input){.kind = INPUT_PUBLISHED, .path = published}, published_at,
-                            arena, diag)
-                      : NULL;
+    input = published
+                ? get_input(inputs, (struct input){.kind = INPUT_PUBLISHED, .path = published},
+                      published_at, arena, diag)
+                : NULL;
     complete = complete && (input || !published);
     if (!complete || !use_given(point, &sources, diag))
         return false;

@@ -28,7 +28,8 @@ double scenario_weight(const struct scenario_point *point)
     double stages = (double)point->options.strategy.parallelism.pipeline;
     double ranks = one_by_one ? (double)point->options.cluster.gpus : fmax(stages, 1);
     double blocks = 1 + (double)(shape->n_layers + shape->n_decoder_layers); /* images: alike */
-    return ranks * blocks / fmax(stages, 1) * (double)strategy_batch(&point->options.strategy.train).micro_batches *
+    return ranks * blocks / fmax(stages, 1) *
+           (double)strategy_batch(&point->options.strategy.train).micro_batches *
            (double)(exec->warmup_steps + exec->steps);
 }
 
@@ -44,9 +45,11 @@ int *jobs_order(const struct scenario_set *set)
 
 void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work)
 {
-    *jobs = (struct jobs){.work = work, .total = n, .skipped = xcalloc((size_t)n + 1, sizeof *jobs->skipped)};
+    *jobs = (struct jobs){
+        .work = work, .total = n, .skipped = xcalloc((size_t)n + 1, sizeof *jobs->skipped)};
     for (int i = 0; i < n; i++) {
-        bool known = work->known && work->known[i], others = !known && work->others && work->others[i];
+        bool known = work->known && work->known[i],
+             others = !known && work->others && work->others[i];
         jobs->skipped[i] = known || others;
         jobs->done += known;
         jobs->total -= others;

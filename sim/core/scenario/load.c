@@ -49,8 +49,9 @@ struct config_origin scenario_origin(const struct scenario_point *point, const c
 
 struct scenario scenario_default(void)
 {
-    struct scenario options = {
-        .strategy = strategy_default_options(), .exec = exec_default_options(), .goodput = goodput_default_options()};
+    struct scenario options = {.strategy = strategy_default_options(),
+        .exec = exec_default_options(),
+        .goodput = goodput_default_options()};
     options.cluster.given = hw_nothing_given();
     options.strategy.train.attention = -1; /* the GPU decides */
     return options;
@@ -60,15 +61,18 @@ struct scenario scenario_default(void)
 static const char *join_assumptions(struct config_node list, struct arena *arena, struct diag *diag)
 {
     if (config_kind(list) != CONFIG_SEQUENCE) {
-        diag_input(diag, config_pos(list), "'assumptions' is a list of sentences: lines of '- text'");
+        diag_input(
+            diag, config_pos(list), "'assumptions' is a list of sentences: lines of '- text'");
         return NULL;
     }
     const char *text = NULL;
     for (int i = 0; i < config_count(list); i++) {
         struct config_node item = config_item(list, i);
         if (config_kind(item) != CONFIG_SCALAR)
-            diag_input(diag, config_pos(item), "an assumption is one sentence; put it in quotes where it holds ': '");
-        text = text ? arena_printf(arena, "%s\n%s", text, config_text(item)) : arena_strdup(arena, config_text(item));
+            diag_input(diag, config_pos(item),
+                "an assumption is one sentence; put it in quotes where it holds ': '");
+        text = text ? arena_printf(arena, "%s\n%s", text, config_text(item))
+                    : arena_strdup(arena, config_text(item));
     }
     return text;
 }
@@ -87,7 +91,8 @@ static void take_measured(struct loader *loader, struct scenario_set *set)
     struct config_node list = loader->read.measured;
     if (config_kind(list) != CONFIG_SEQUENCE) {
         diag_input(&loader->diag, config_pos(list),
-            "'measured' is a list: lines of '- SETTINGS: VALUE UNIT', as in '- cluster.gpus=8: 9250 tokens/s'");
+            "'measured' is a list: lines of '- SETTINGS: VALUE UNIT', as in '- cluster.gpus=8: "
+            "9250 tokens/s'");
         return;
     }
     set->n_measured = config_count(list);
@@ -100,7 +105,8 @@ static void take_measured(struct loader *loader, struct scenario_set *set)
             value = config_item(item, 0);
         }
         if (config_kind(value) != CONFIG_SCALAR)
-            diag_input(&loader->diag, config_pos(item), "one measurement is '- SETTINGS: VALUE UNIT'");
+            diag_input(
+                &loader->diag, config_pos(item), "one measurement is '- SETTINGS: VALUE UNIT'");
         else
             set->measured[i] = (struct scenario_measured){
                 settings ? arena_printf(loader->arena, "%s: %s", settings, config_text(value))
@@ -113,7 +119,9 @@ void scenario_warn_measured(const struct scenario_set *set, const char *who, str
 {
     if (set->n_measured > 0)
         diag_warn(diag, set->measured[0].at,
-            "'measured' shifts what flopcast run, tune, whatif and goodput say; %s says what is simulated", who);
+            "'measured' shifts what flopcast run, tune, whatif and goodput say; %s says what is "
+            "simulated",
+            who);
 }
 
 /* Each is swept in the file. */
@@ -129,13 +137,14 @@ static void check_readings(struct loader *loader)
         }
         if (!swept)
             diag_input(&loader->diag, (struct source_pos){.file = loader->file},
-                "published.readings: '%.*s' is not in the file's 'sweep'; name settings that are", n, at);
+                "published.readings: '%.*s' is not in the file's 'sweep'; name settings that are",
+                n, at);
         at += n + (at[n] != '\0');
     }
 }
 
-/* A model where a scenario is expected: all else comes from outside (--set). One sequence at once, and one step after
- * another one, which a step without noise needs no more of. */
+/* A model where a scenario is expected: all else comes from outside (--set). One sequence at once,
+ * and one step after another one, which a step without noise needs no more of. */
 static void read_model(struct loader *loader)
 {
     struct scenario *options = &loader->read.options;
@@ -158,11 +167,12 @@ static const char *scenario_load_find_file(const char *path, struct arena *arena
     if (folder && access(config, R_OK) == 0)
         return config;
     const char *model = files_find(arena, FILES_MODELS, path);
-    return !files_holder(arena, path) && files_holder(arena, model) ? model : arena_strdup(arena, path);
+    return !files_holder(arena, path) && files_holder(arena, model) ? model
+                                                                    : arena_strdup(arena, path);
 }
 
-/* Another kind of file of the project, by the keys that it has; then nothing of it is worth reading. is_model: that
- * kind, which is no mistake. */
+/* Another kind of file of the project, by the keys that it has; then nothing of it is worth
+ * reading. is_model: that kind, which is no mistake. */
 static bool is_other_file(struct config_node root, bool *is_model, struct diag *diag)
 {
     const struct {
@@ -171,14 +181,16 @@ static bool is_other_file(struct config_node root, bool *is_model, struct diag *
     } kinds[] = {
         {&hw_gpu_table, "nodes name it; `flopcast topology` shows it"},
         {&hw_node_table, "clusters name it; `flopcast topology` shows it"},
-        {&hw_cluster_table, "scenarios name it under 'cluster: {topology: FILE}'; `flopcast topology` shows it"},
+        {&hw_cluster_table,
+            "scenarios name it under 'cluster: {topology: FILE}'; `flopcast topology` shows it"},
         {&model_shape_table, NULL},
         {&stack_table, "scenarios name it under 'stack: FILE'"},
         {&sure_table, "it says how sure predictions are; every command reads it by itself"},
     };
     int best = -1, most = config_fit(root, &scenario_file_table);
     for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
-        bool hugging_face = kinds[i].table == &model_shape_table && config_find(root, "model_type").doc;
+        bool hugging_face =
+            kinds[i].table == &model_shape_table && config_find(root, "model_type").doc;
         int known = hugging_face ? config_count(root) : config_fit(root, kinds[i].table);
         if (known <= most)
             continue;
@@ -198,7 +210,8 @@ bool scenario_is_model(const char *path)
     struct diag unsaid = DIAG_INIT;
     struct config_doc *doc = NULL;
     bool is_model = false;
-    if (config_load_kind(&doc, FILES_SCENARIOS, scenario_load_find_file(path, &arena), &unsaid) == STATUS_OK)
+    if (config_load_kind(&doc, FILES_SCENARIOS, scenario_load_find_file(path, &arena), &unsaid) ==
+        STATUS_OK)
         is_other_file(config_root(doc), &is_model, &unsaid);
     config_free(doc);
     arena_release(&arena);
@@ -217,26 +230,29 @@ static void scenario_load_read_file(struct loader *loader)
             read_model(loader);
         return;
     }
-    config_read(config_root(doc), &scenario_file_table, &loader->read, loader->arena, &loader->origins, &loader->diag);
+    config_read(config_root(doc), &scenario_file_table, &loader->read, loader->arena,
+        &loader->origins, &loader->diag);
     if (loader->read.sweep.doc)
         sweep_read(&loader->sweep, loader->read.sweep, loader->arena, &loader->diag);
     if (loader->read.options.published.readings)
         check_readings(loader);
     if (loader->read.assumptions.doc)
-        loader->read.options.assumptions = join_assumptions(loader->read.assumptions, loader->arena, &loader->diag);
+        loader->read.options.assumptions =
+            join_assumptions(loader->read.assumptions, loader->arena, &loader->diag);
 }
 
-enum status scenario_override_parse(
-    struct config_doc **out, const struct scenario_override *override, const char *name, struct diag *diag)
+enum status scenario_override_parse(struct config_doc **out,
+    const struct scenario_override *override, const char *name, struct diag *diag)
 {
     *out = NULL;
     if (!*override->value)
         return diag_input(diag, (struct source_pos){.file = name}, "no value; write one after '='");
     enum status status = config_parse(out, name, override->value, strlen(override->value), diag);
-    if (status != STATUS_OK && strchr("*&!%@`", *override->value)) /* what means something to YAML */
+    if (status != STATUS_OK &&
+        strchr("*&!%@`", *override->value)) /* what means something to YAML */
         diag_input(diag, (struct source_pos){.file = name},
-            "a text that begins with '%c' is quoted twice, for the shell and for YAML: '%s=\"%s\"'", *override->value,
-            override->key, override->value);
+            "a text that begins with '%c' is quoted twice, for the shell and for YAML: '%s=\"%s\"'",
+            *override->value, override->key, override->value);
     if (status == STATUS_OK)
         config_set_origin(*out, ORIGIN_COMMAND_LINE);
     return status;
@@ -245,35 +261,39 @@ enum status scenario_override_parse(
 /* What makes GPUs, hosts and networks vary (exec_noise_is_on()), all of it: --set noise=off. */
 static void turn_noise_off(struct loader *loader, struct sweep_key off)
 {
-    static const char *const paths[] = {"noise.gpu_speed_spread", "noise.gpu_speed_spread_below", "noise.kernel_jitter",
-        "noise.network_jitter", "noise.host_jitter", "noise.straggler_share", "noise.host_pause",
-        "noise.host_pause_interval"};
+    static const char *const paths[] = {"noise.gpu_speed_spread", "noise.gpu_speed_spread_below",
+        "noise.kernel_jitter", "noise.network_jitter", "noise.host_jitter", "noise.straggler_share",
+        "noise.host_pause", "noise.host_pause_interval"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         bool time = strncmp(paths[i], "noise.host_pause", strlen("noise.host_pause")) == 0;
         const char *zero = time ? "0 s" : "0";
         struct config_doc *doc = NULL;
-        BUG_IF(
-            config_parse(&doc, off.at.file, zero, strlen(zero), &loader->diag) != STATUS_OK, "'%s' is no number", zero);
+        BUG_IF(config_parse(&doc, off.at.file, zero, strlen(zero), &loader->diag) != STATUS_OK,
+            "'%s' is no number", zero);
         config_set_origin(doc, config_origin_kind(off.values));
         vec_push(&loader->docs, doc);
-        sweep_override(&loader->sweep, (struct sweep_key){.path = paths[i], .at = off.at, .values = config_root(doc)},
+        sweep_override(&loader->sweep,
+            (struct sweep_key){.path = paths[i], .at = off.at, .values = config_root(doc)},
             &loader->read.options, loader->arena, &loader->origins, &loader->diag);
     }
 }
 
-static void apply_override(
-    struct loader *loader, const struct scenario_override *override, const char *name, enum origin_kind kind)
+static void apply_override(struct loader *loader, const struct scenario_override *override,
+    const char *name, enum origin_kind kind)
 {
     struct config_doc *doc = NULL;
-    name = name ? arena_strdup(loader->arena, name) : arena_printf(loader->arena, "--set %s", override->key);
+    name = name ? arena_strdup(loader->arena, name)
+                : arena_printf(loader->arena, "--set %s", override->key);
     if (scenario_override_parse(&doc, override, name, &loader->diag) != STATUS_OK)
         return;
     config_set_origin(doc, kind);
     vec_push(&loader->docs, doc);
-    struct sweep_key key = {.path = scenario_key_path(arena_strdup(loader->arena, override->key), loader->arena),
+    struct sweep_key key = {
+        .path = scenario_key_path(arena_strdup(loader->arena, override->key), loader->arena),
         .at = {.file = name},
         .values = config_root(doc)};
-    loader->changed = changed_setting(&loader->plain, &loader->plain_sweep, &key, loader->changed, loader->arena);
+    loader->changed =
+        changed_setting(&loader->plain, &loader->plain_sweep, &key, loader->changed, loader->arena);
     if (strcmp(key.path, "noise") == 0 && strcmp(config_text(key.values), "off") == 0) {
         turn_noise_off(loader, key);
         return;
@@ -282,10 +302,12 @@ static void apply_override(
         strcmp(key.path, "strategy") == 0 ? strategy_word(config_text(key.values)) : NULL;
     if (word)
         sweep_drop(&loader->sweep, word->path);
-    sweep_override(&loader->sweep, key, &loader->read.options, loader->arena, &loader->origins, &loader->diag);
+    sweep_override(
+        &loader->sweep, key, &loader->read.options, loader->arena, &loader->origins, &loader->diag);
 }
 
-static const struct config_origin *scenario_load_find_origin(const struct config_origins *origins, const char *path)
+static const struct config_origin *scenario_load_find_origin(
+    const struct config_origins *origins, const char *path)
 {
     for (int i = origins->list.n - 1; i >= 0; i--)
         if (strcmp(origins->list.at[i].path, path) == 0)
@@ -296,31 +318,35 @@ static const struct config_origin *scenario_load_find_origin(const struct config
 /* Kinds from STRATEGY_COUNT on are words. The setting is assigned in a copy first, to be able to
  * leave it as it is: one from the command line outranks a word in the file, and two from one place
  * that differ are an error. */
-void strategy_word_take(struct scenario *options, const char *prefix, struct config_origins *origins,
-    struct arena *arena, struct diag *diag)
+void strategy_word_take(struct scenario *options, const char *prefix,
+    struct config_origins *origins, struct arena *arena, struct diag *diag)
 {
     if (options->strategy.kind < STRATEGY_COUNT)
         return;
     const struct strategy_word *word = &strategy_words[options->strategy.kind - STRATEGY_COUNT];
-    const struct config_origin *said = scenario_load_find_origin(origins, arena_printf(arena, "%sstrategy", prefix)),
+    const struct config_origin *said = scenario_load_find_origin(
+                                   origins, arena_printf(arena, "%sstrategy", prefix)),
                                *given;
     const char *path = arena_printf(arena, "%s%s", prefix, word->path);
     struct config_doc *doc = NULL;
     struct scenario with = *options;
     size_t at = 0;
     const struct config_field *field = config_field_at(&scenario_table, word->path, &at);
-    BUG_IF(!said || config_parse(&doc, word->word, word->value, strlen(word->value), diag) != STATUS_OK,
+    BUG_IF(!said ||
+               config_parse(&doc, word->word, word->value, strlen(word->value), diag) != STATUS_OK,
         "'%s' is no word for a strategy", word->word);
     with.strategy.kind = (int)word->kind;
-    config_assign(word->path, said->at, config_root(doc), &scenario_table, &with, arena, NULL, diag);
+    config_assign(
+        word->path, said->at, config_root(doc), &scenario_table, &with, arena, NULL, diag);
     config_free(doc);
     with.strategy.kind = (int)word->kind;
     given = scenario_load_find_origin(origins, path);
     const char *other = config_value_text(field, (const char *)options + at, arena);
     bool differs = given && strcmp(other, word->value) != 0;
     if (differs && given->kind == said->kind)
-        diag_input(diag, given->at, "'%s' is %s, but strategy '%s' means %s; leave one of the two out", word->path,
-            other, word->word, word->value);
+        diag_input(diag, given->at,
+            "'%s' is %s, but strategy '%s' means %s; leave one of the two out", word->path, other,
+            word->word, word->value);
     options->strategy.kind = (int)word->kind;
     if (differs && said->kind == ORIGIN_FILE) /* the other one is from the command line */
         return;
@@ -328,16 +354,16 @@ void strategy_word_take(struct scenario *options, const char *prefix, struct con
     vec_push(&origins->list, ((struct config_origin){path, said->at, said->kind}));
 }
 
-enum status scenario_set_option(
-    struct scenario_point *point, const struct scenario_override *override, struct arena *arena, struct diag *diag)
+enum status scenario_set_option(struct scenario_point *point,
+    const struct scenario_override *override, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
     struct config_origins said = {0};
     struct diag own = DIAG_INIT;
     struct source_pos at = {.file = arena_printf(arena, "--set %s", override->key)};
     if (scenario_override_parse(&doc, override, at.file, &own) == STATUS_OK)
-        config_assign(scenario_key_path(override->key, arena), at, config_root(doc), &scenario_table, &point->options,
-            arena, &said, &own);
+        config_assign(scenario_key_path(override->key, arena), at, config_root(doc),
+            &scenario_table, &point->options, arena, &said, &own);
     config_free(doc);
     if (own.worst == STATUS_OK)
         strategy_word_take(&point->options, "", &said, arena, &own);
@@ -357,7 +383,8 @@ void scenario_keep_origins(struct config_origins *origins, struct arena *arena)
     origins->list.n = origins->list.capacity = n;
 }
 
-/* T5's decoder sees as many tokens as its encoder where the scenario does not say; an image has its own number. */
+/* T5's decoder sees as many tokens as its encoder where the scenario does not say; an image has its
+ * own number. */
 static void default_lengths(struct scenario_point *point)
 {
     struct train_options *train = &point->options.strategy.train;
@@ -373,8 +400,9 @@ static void fit_micro_batch(struct scenario_point *point, struct diag *diag)
     int64_t given = train->micro_batch;
     if (strategy_fit_micro_batch(train))
         diag_warn(diag, scenario_origin(point, "train.device_batch").at,
-            "train.micro_batch of %lld is more than train.device_batch, and is taken to be %lld, too", (long long)given,
-            (long long)train->micro_batch);
+            "train.micro_batch of %lld is more than train.device_batch, and is taken to be %lld, "
+            "too",
+            (long long)given, (long long)train->micro_batch);
 }
 
 void resolve_point(struct scenario_point *point, struct diag *diag)
@@ -390,14 +418,16 @@ enum status scenario_prepare(struct scenario_point *point, struct diag *diag)
     struct noise_field noise[NOISE_FIELDS];
     inputs_noise(noise, point);
     for (int i = 0; i < NOISE_FIELDS; i++)
-        if (quantity_is_set(noise[i].cluster) && scenario_origin(point, noise[i].path).kind == ORIGIN_DEFAULT)
+        if (quantity_is_set(noise[i].cluster) &&
+            scenario_origin(point, noise[i].path).kind == ORIGIN_DEFAULT)
             *noise[i].value = noise[i].cluster.value;
     resolve_point(point, diag);
     return diag->worst;
 }
 
 /* The order is that of the head: values, then files, then what follows from them. */
-static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
+static void load_point(
+    struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
 {
     point->file = loader->file;
     point->options = loader->read.options;
@@ -432,8 +462,8 @@ static void say_changed(struct loader *loader)
 {
     struct scenario *options = &loader->read.options;
     if (loader->changed && options->description && loader->plain.cluster.topology)
-        options->description =
-            arena_printf(loader->arena, "%s (other here: %s)", options->description, loader->changed);
+        options->description = arena_printf(
+            loader->arena, "%s (other here: %s)", options->description, loader->changed);
 }
 
 static void compare_with_plain(struct loader *loader, struct scenario_set *set)
@@ -447,14 +477,17 @@ static void compare_with_plain(struct loader *loader, struct scenario_set *set)
         published_leave_out(set, &plain, loader->arena);
 }
 
-enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
-    int n_overrides, struct arena *arena, struct diag *diag)
+enum status scenario_load(struct scenario_set *out, const char *path,
+    const struct scenario_override *overrides, int n_overrides, struct arena *arena,
+    struct diag *diag)
 {
-    return scenario_load_from(out, path, overrides, NULL, ORIGIN_COMMAND_LINE, n_overrides, arena, diag);
+    return scenario_load_from(
+        out, path, overrides, NULL, ORIGIN_COMMAND_LINE, n_overrides, arena, diag);
 }
 
-enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
-    const char *const *names, enum origin_kind kind, int n_overrides, struct arena *arena, struct diag *diag)
+enum status scenario_load_from(struct scenario_set *out, const char *path,
+    const struct scenario_override *overrides, const char *const *names, enum origin_kind kind,
+    int n_overrides, struct arena *arena, struct diag *diag)
 {
     struct loader *loader = xcalloc(1, sizeof *loader);
     loader->file = scenario_load_find_file(path, arena);

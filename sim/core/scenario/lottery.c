@@ -20,8 +20,8 @@ double lottery_some(const struct noise_options *noise, int hosts)
 }
 
 /* Walks the binomial distribution upwards: each term from the one before it, until their sum passes
- * u. The first terms of tens of thousands of hosts are less than a double can be: they are passed by
- * their logarithms, and what they add up to is nothing. */
+ * u. The first terms of tens of thousands of hosts are less than a double can be: they are passed
+ * by their logarithms, and what they add up to is nothing. */
 int64_t lottery_at(double u, double share, int hosts)
 {
     if (share >= 1)
@@ -38,8 +38,8 @@ int64_t lottery_at(double u, double share, int hosts)
 }
 
 /* 0: it does not come to an end. */
-static double step_with(
-    const struct plan *plan, const struct hw *hw, const struct exec_options *like, int64_t slow_hosts)
+static double step_with(const struct plan *plan, const struct hw *hw,
+    const struct exec_options *like, int64_t slow_hosts)
 {
     struct arena arena = ARENA_INIT;
     struct exec_options options = *like;
@@ -56,8 +56,8 @@ static double step_with(
 /* Between two runs; a run that would count for less is not made. */
 static const double LEAST_WEIGHT = 0.05;
 
-static double step_with_some(
-    const struct plan *plan, const struct hw *hw, const struct exec_options *like, double slow_hosts)
+static double step_with_some(const struct plan *plan, const struct hw *hw,
+    const struct exec_options *like, double slow_hosts)
 {
     double above = slow_hosts - floor(slow_hosts);
     int64_t fewer = (int64_t)slow_hosts;
@@ -65,8 +65,10 @@ static double step_with_some(
         return step_with(plan, hw, like, fewer);
     if (above > 1 - LEAST_WEIGHT)
         return step_with(plan, hw, like, fewer + 1);
-    double with_fewer_s = step_with(plan, hw, like, fewer), with_more_s = step_with(plan, hw, like, fewer + 1);
-    return with_fewer_s > 0 && with_more_s > 0 ? with_fewer_s + above * (with_more_s - with_fewer_s) : 0;
+    double with_fewer_s = step_with(plan, hw, like, fewer),
+           with_more_s = step_with(plan, hw, like, fewer + 1);
+    return with_fewer_s > 0 && with_more_s > 0 ? with_fewer_s + above * (with_more_s - with_fewer_s)
+                                               : 0;
 }
 
 static void lengthen(struct exec_breakdown *parts, double computed_s, double waited_s)
@@ -77,8 +79,8 @@ static void lengthen(struct exec_breakdown *parts, double computed_s, double wai
     parts->comm_wait_s += waited_s;
 }
 
-void lottery_mean(
-    struct scenario_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options)
+void lottery_mean(struct scenario_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options)
 {
     struct exec_result *exec = &out->exec;
     int hosts = (int)hw_hosts(hw, plan->mesh.ranks);

@@ -1,6 +1,7 @@
-/* What Megatron-LM, torchtitan, DeepSpeed, GPT-NeoX, InternEvo and accelerate call the degrees of the section
- * 'parallelism': tensor_parallel_degree, pp, ep_size, sequence_parallel, ulysses_degree ...; and other settings that
- * have other names here: batch_size, max_seq_length, gradient_checkpointing ... */
+/* What Megatron-LM, torchtitan, DeepSpeed, GPT-NeoX, InternEvo and accelerate call the degrees of
+ * the section 'parallelism': tensor_parallel_degree, pp, ep_size, sequence_parallel, ulysses_degree
+ * ...; and other settings that have other names here: batch_size, max_seq_length,
+ * gradient_checkpointing ... */
 #include "scenario/file.h"
 
 #include <ctype.h>
@@ -12,11 +13,13 @@ static const struct {
 } forms[FORM_COUNT] = {
     [EXPERT] = {"expert", "ep", "expert parallelism is 'expert' of the section 'parallelism' here"},
     [PIPELINE] = {"pipe", "pp",
-        "pipeline parallelism is 'pipeline', 'virtual' and 'schedule' of the section 'parallelism' here"},
+        "pipeline parallelism is 'pipeline', 'virtual' and 'schedule' of the section 'parallelism' "
+        "here"},
     [CONTEXT] = {"context", "cp",
         "context parallelism is 'context' and 'context_kind' of the section 'parallelism' here"},
     [SEQUENCE] = {"sequence", "sp",
-        "sequence parallelism is of the section 'parallelism' here: 'sequence' as Megatron-LM has it, 'context' with "
+        "sequence parallelism is of the section 'parallelism' here: 'sequence' as Megatron-LM has "
+        "it, 'context' with "
         "context_kind a2a as DeepSpeed-Ulysses has it"},
     [TENSOR] = {"tensor", "tp", "tensor parallelism is 'tensor' of the section 'parallelism' here"},
 };
@@ -52,11 +55,12 @@ static bool is_short(const char *name, const char *letters)
     return false;
 }
 
-/* What transformers, accelerate, Lightning, DeepSpeed, torchtitan and Megatron-LM call other settings, in the same
- * form, and what it is here. */
+/* What transformers, accelerate, Lightning, DeepSpeed, torchtitan and Megatron-LM call other
+ * settings, in the same form, and what it is here. */
 #define SEQUENCES "sequences that a GPU computes on at once are train.micro_batch here"
 #define LENGTH "tokens of a sequence are train.seq_len here"
-#define RECOMPUTED "recomputation is train.activation_checkpointing here: full, selective, core_attn or none"
+#define RECOMPUTED                                                                                 \
+    "recomputation is train.activation_checkpointing here: full, selective, core_attn or none"
 #define FORMAT "number formats are train.precision here, as in bf16_mixed or fp8_mixed"
 #define ALL_GPUS "GPUs of the whole job, all nodes together, are cluster.gpus here"
 #define STEP_BATCH "sequences of all GPUs to an optimizer step are train.global_batch here"
@@ -117,7 +121,8 @@ static const struct {
 
 const char *parallelism_elsewhere(const char *key)
 {
-    char name[64]; /* in small letters and without what separates words; a longer key is none of these */
+    char name[64]; /* in small letters and without what separates words; a longer key is none of
+                      these */
     size_t n = 0;
     for (; *key && n + 1 < sizeof name; key++)
         if (*key != '_' && *key != '-')
@@ -132,7 +137,8 @@ const char *parallelism_elsewhere(const char *key)
     /* An expert's tensor parallelism is of experts, so these come first. */
     static const enum form order[FORM_COUNT] = {EXPERT, PIPELINE, CONTEXT, SEQUENCE, TENSOR};
     for (int i = 0; i < FORM_COUNT; i++)
-        if (is_short(name, forms[order[i]].letters) || (strstr(name, "parallel") && strstr(name, forms[order[i]].word)))
+        if (is_short(name, forms[order[i]].letters) ||
+            (strstr(name, "parallel") && strstr(name, forms[order[i]].word)))
             return forms[order[i]].message;
     return NULL;
 }

@@ -39,7 +39,8 @@ const char *const scenario_sampled_names[SAMPLED_COUNT + 1] = {[SAMPLED_TFLOPS] 
 enum status scenario_uncertainty_load(
     struct scenario_uncertainty *out, const char *folder, struct arena *arena, struct diag *diag)
 {
-    return hw_fits_load(&out->fits, arena_printf(arena, "%s/topologies/fitted/correlations.yaml", folder), arena, diag);
+    return hw_fits_load(&out->fits,
+        arena_printf(arena, "%s/topologies/fitted/correlations.yaml", folder), arena, diag);
 }
 
 /* Noise that came from the cluster's file is the cluster's drawn noise. */
@@ -69,7 +70,8 @@ static void move_host(struct scenario_point *point, double by)
 }
 
 /* Costs of the host that a stack profile states with their evidence (stack.h), by that. */
-static void draw_stated(struct scenario_point *point, const struct hw_fits *fits, uint64_t seed, uint64_t k)
+static void draw_stated(
+    struct scenario_point *point, const struct hw_fits *fits, uint64_t seed, uint64_t k)
 {
     for (int i = 0; i < scenario_host_table.n_fields; i++) {
         struct quantity cost = point->stack_host[i];
@@ -91,8 +93,8 @@ uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
     return config_digest(digest, &stack_host_table, point->stack_host);
 }
 
-/* The bits of a number after the point, the last one first: of each n first numbers about as many fall into any part of
- * [0, 1) as it is wide (van der Corput's sequence). */
+/* The bits of a number after the point, the last one first: of each n first numbers about as many
+ * fall into any part of [0, 1) as it is wide (van der Corput's sequence). */
 static double radical_inverse(uint64_t number)
 {
     double inverse = 0;
@@ -101,8 +103,8 @@ static double radical_inverse(uint64_t number)
     return inverse;
 }
 
-/* Sample k of a job is of a cluster with this many ranks: jobs of one size share their luck, others do not. How many
- * hosts are slow is stratified: of few samples as many as of many have some. */
+/* Sample k of a job is of a cluster with this many ranks: jobs of one size share their luck, others
+ * do not. How many hosts are slow is stratified: of few samples as many as of many have some. */
 static void draw_luck(struct scenario_point *point, int k)
 {
     struct exec_options *exec = &point->options.exec;
@@ -112,7 +114,8 @@ static void draw_luck(struct scenario_point *point, int k)
     double first = rng_uniform(&luck), share = exec->noise.straggler_share;
     double u = first + radical_inverse((uint64_t)k);
     bool slow = exec->noise.straggler_slowdown > 0 && exec->noise.gpu_speed_spread > 0 && share > 0;
-    exec->noise.slow_hosts = slow ? lottery_at(u - floor(u), share, (int)hw_hosts(&point->hw, ranks)) : 0;
+    exec->noise.slow_hosts =
+        slow ? lottery_at(u - floor(u), share, (int)hw_hosts(&point->hw, ranks)) : 0;
     exec->noise.straggler_share = 0; /* it is drawn */
     struct rng_stream seeds = rng_stream((uint64_t)exec->seed, STREAM_OF_SAMPLE, job | (uint64_t)k);
     exec->seed = (int64_t)(rng_uniform(&seeds) * SEEDS);
@@ -148,7 +151,8 @@ void scenario_shift(struct scenario_point *point, const struct hw_parameter *par
 
 /* Only the speeds are kept. The arena of a run goes with it, as a thousand samples of a large point
  * would not fit. */
-static enum status sample_it(struct scenario_sample *out, const struct scenario_point *point, struct diag *diag)
+static enum status sample_it(
+    struct scenario_sample *out, const struct scenario_point *point, struct diag *diag)
 {
     struct scenario_result result;
     struct arena arena = ARENA_INIT;
@@ -188,7 +192,8 @@ static struct scenario_sample *sample_of(struct sampled *all, int job)
 static enum status draw_sample(void *self, int job, struct diag *diag)
 {
     struct sampled *all = self;
-    struct scenario_point point = drawn(&all->set->points[job / all->k], all->uncertainty, job % all->k);
+    struct scenario_point point =
+        drawn(&all->set->points[job / all->k], all->uncertainty, job % all->k);
     return sample_it(sample_of(all, job), &point, diag);
 }
 
@@ -198,8 +203,9 @@ static bool end_sample(void *self, int job, enum status status)
     return jobs_ended(&all->jobs, job, status);
 }
 
-enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_uncertainty *uncertainty, int k, const struct scenario_work *work, struct diag *diag)
+enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas,
+    const struct scenario_set *set, const struct scenario_uncertainty *uncertainty, int k,
+    const struct scenario_work *work, struct diag *diag)
 {
     int n = set->n_points;
     struct sampled all = {.set = set, .uncertainty = uncertainty, .results = results, .k = k};
@@ -232,7 +238,8 @@ static struct scenario_band band_of(double *values, int n)
         .high = gsl_stats_quantile_from_sorted_data(values, 1, (size_t)n, 0.95)};
 }
 
-struct scenario_band scenario_band(const struct scenario_result *result, enum scenario_sampled quantity)
+struct scenario_band scenario_band(
+    const struct scenario_result *result, enum scenario_sampled quantity)
 {
     double *values = xcalloc((size_t)result->n_samples + 1, sizeof *values);
     int n = 0;
@@ -244,13 +251,15 @@ struct scenario_band scenario_band(const struct scenario_result *result, enum sc
     return band;
 }
 
-struct scenario_band scenario_ratio_band(const struct scenario_result *from, const struct scenario_result *to)
+struct scenario_band scenario_ratio_band(
+    const struct scenario_result *from, const struct scenario_result *to)
 {
     double *values = xcalloc((size_t)from->n_samples + 1, sizeof *values);
     int n = 0;
     for (int k = 0; k < from->n_samples && k < to->n_samples; k++)
         if (from->samples[k].ok && to->samples[k].ok)
-            values[n++] = to->samples[k].value[SAMPLED_TOKENS] / from->samples[k].value[SAMPLED_TOKENS];
+            values[n++] =
+                to->samples[k].value[SAMPLED_TOKENS] / from->samples[k].value[SAMPLED_TOKENS];
     struct scenario_band band = band_of(values, n);
     free(values);
     return band;

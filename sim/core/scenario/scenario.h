@@ -3,11 +3,13 @@
  *   name: t5_scaling
  *   model: models/t5-11b.yaml
  *   cluster: {topology: ../topologies/clusters/a100-80gb-roce-2tb.yaml, gpus: 8}
- *   stack: stacks/composer.yaml      # optional: what the framework makes of the GPU (scenario/stack.h)
+ *   stack: stacks/composer.yaml      # optional: what the framework makes of the GPU
+ *                                    (scenario/stack.h)
  *   train: {micro_batch: 8, seq_len: 512, ...}
  *   strategy: fsdp
  *   fsdp: {sharding_strategy: FULL_SHARD, ...}
- *   sweep:                # axes are crossed in order (the first varies slowest); keys of one axis go together
+ *   sweep:                # axes are crossed in order (the first varies slowest); keys of one axis
+ *                         go together
  *     - train.micro_batch: [8, 16]
  *     - cluster.gpus: [8, 16, 32]
  *     - model: [a.yaml, b.yaml]
@@ -15,11 +17,12 @@
  *   published: {file: ../results/measured/fsdp_paper.csv, figure: 7c}
  *   measured: ["cluster.gpus=8 train.micro_batch=16: 1.92 s"]   # of one's own
  *
- * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path; every number of the
- * cluster's, node's and GPU's files, too (--set cluster.node.nic_bandwidth=800Gb/s, hw/override.h). Every value knows
- * its origin (file:line:column, --set, sweep, or default). A model (its file, a Hugging Face config.json or its folder,
- * or one of scenarios/models by name) where a scenario is expected is one that says the model alone. Paths in a file
- * are relative to the file, or names of flopcast's own files (base/files.h). */
+ * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path; every
+ * number of the cluster's, node's and GPU's files, too (--set cluster.node.nic_bandwidth=800Gb/s,
+ * hw/override.h). Every value knows its origin (file:line:column, --set, sweep, or default). A
+ * model (its file, a Hugging Face config.json or its folder, or one of scenarios/models by name)
+ * where a scenario is expected is one that says the model alone. Paths in a file are relative to
+ * the file, or names of flopcast's own files (base/files.h). */
 #ifndef FLOPCAST_SCENARIO_SCENARIO_H
 #define FLOPCAST_SCENARIO_SCENARIO_H
 
@@ -35,7 +38,8 @@
 /* How a source counts the FLOP of a step, which decides what its "TFLOPS" mean:
  *   model       GEMMs and attention of three forward passes
  *   hardware    what the GPU executes: recomputation counted
- *   parameters  6 x parameters x tokens, the rule of thumb (Kaplan et al., arXiv 2001.08361); an encoder-decoder's
+ *   parameters  6 x parameters x tokens, the rule of thumb (Kaplan et al., arXiv 2001.08361); an
+ *               encoder-decoder's
  * tokens of both sides count in full, though each passes one of the two stacks */
 enum flops_formula { FLOPS_MODEL, FLOPS_HARDWARE, FLOPS_PARAMETERS, FLOPS_FORMULA_COUNT };
 /* "model" (3 x forward), "hardware" (with recomputation) */
@@ -46,38 +50,42 @@ enum { SCENARIO_MAX_POINTS = 100000 };
 struct scenario_cluster_options {
     const char *topology; /* path of a cluster file */
     int64_t gpus;
-    const char *degraded_links; /* "node3.nic0.*=50 %, leaf1.up2=0 at 2 s": see fabric/degrade.h; NULL: none */
+    const char *degraded_links; /* "node3.nic0.*=50 %, leaf1.up2=0 at 2 s": see fabric/degrade.h;
+                                   NULL: none */
     const char *slow_gpus;      /* "node3.gpu5=80 %, node7=90 % at 2 s": the same */
-    struct hw given;            /* in place of the topology's and the stack's numbers: hw/override.h */
+    struct hw given; /* in place of the topology's and the stack's numbers: hw/override.h */
 };
 
 struct scenario_published_options {
     const char *file;   /* CSV of published figures, or NULL */
     const char *figure; /* rows whose column "figure" has this value */
-    /* "train.precision, cluster.nccl_protocols": what of the sweep the publication leaves open; the first values are
-     * the reading that stands for it. NULL: nothing */
+    /* "train.precision, cluster.nccl_protocols": what of the sweep the publication leaves open; the
+     * first values are the reading that stands for it. NULL: nothing */
     const char *readings;
 };
 
 struct scenario {
     const char *name, *description;
     const char *model_path;
-    int64_t max_positions;  /* rows of learned positions, in place of the model file's; 0: the model file's */
-    bool force;             /* reads a config.json although it says what no shape can: model_load() */
+    int64_t max_positions; /* rows of learned positions, in place of the model file's; 0: the model
+                              file's */
+    bool force; /* reads a config.json although it says what no shape can: model_load() */
     const char *stack_path; /* stack profile (stack.h), or NULL */
     struct scenario_cluster_options cluster;
     struct strategy_options strategy; /* sections strategy, train, fsdp, ddp, host */
     struct exec_options exec;         /* sections run, noise */
     struct goodput_options goodput;   /* section goodput; only `flopcast goodput` reads it */
     int flops_formula;                /* which flop count "tflops_per_gpu" uses: the source's own */
-    int attention_flop;               /* which pairs of causal attention all TFLOPS count: enum attention_flop */
+    int attention_flop; /* which pairs of causal attention all TFLOPS count: enum attention_flop */
     struct scenario_published_options published;
-    const char *assumptions; /* what the source leaves open, a sentence a line; NULL when there are none */
+    const char
+        *assumptions; /* what the source leaves open, a sentence a line; NULL when there are none */
 };
 
 extern const struct config_table scenario_table;
 
-/* The path of a setting as a user may write it, with the key for an alias and hw_override_path()'s for a short one. */
+/* The path of a setting as a user may write it, with the key for an alias and hw_override_path()'s
+ * for a short one. */
 const char *scenario_key_path(const char *path, struct arena *arena);
 
 /* What holds where a scenario says nothing; what it must say is 0 or NULL. */
@@ -91,7 +99,8 @@ struct scenario_published {
     double peak_allocated_bytes; /* 0 = not given */
     double peak_reserved_bytes;
     bool oom;
-    const char *left_out; /* settings from outside that make another run of it, as "cluster.topology"; else NULL */
+    const char *left_out; /* settings from outside that make another run of it, as
+                             "cluster.topology"; else NULL */
 };
 
 enum { SCENARIO_HOST_COSTS = 11 }; /* keys of section host */
@@ -104,14 +113,14 @@ struct scenario_point {
     struct source_pos gpus_at; /* where the GPU count was set */
     struct hw hw;
     struct model model;
-    /* Section host as the stack profile has it, with its evidence; unset: the profile is silent, or the scenario says
-     * something else. options.strategy.host has the values. */
+    /* Section host as the stack profile has it, with its evidence; unset: the profile is silent, or
+     * the scenario says something else. options.strategy.host has the values. */
     struct quantity stack_host[SCENARIO_HOST_COSTS];
     struct scenario_published published;
 };
 
-/* What the file says was measured of its job: "cluster.gpus=8: 9250 tokens/s" (cli/own_runs.h). No point depends on it.
- */
+/* What the file says was measured of its job: "cluster.gpus=8: 9250 tokens/s" (cli/own_runs.h). No
+ * point depends on it. */
 struct scenario_measured {
     const char *text;
     struct source_pos at;
@@ -127,27 +136,32 @@ struct scenario_override { /* one --set key=value */
     const char *key, *value;
 };
 
-/* The value as a document of the command line that messages call name; what YAML would misread is an error. *out is
- * NULL after an error. */
-enum status scenario_override_parse(
-    struct config_doc **out, const struct scenario_override *override, const char *name, struct diag *diag);
+/* The value as a document of the command line that messages call name; what YAML would misread is
+ * an error. *out is NULL after an error. */
+enum status scenario_override_parse(struct config_doc **out,
+    const struct scenario_override *override, const char *name, struct diag *diag);
 
-/* Load a scenario file, apply overrides, expand the sweep, load models and topologies (each file once), look up
- * published figures, check everything that can be checked before simulating. On failure diag holds every mistake found;
- * nothing is returned. Settings that no point reads (another strategy's, say) are warnings in diag. */
-enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
+/* Load a scenario file, apply overrides, expand the sweep, load models and topologies (each file
+ * once), look up published figures, check everything that can be checked before simulating. On
+ * failure diag holds every mistake found; nothing is returned. Settings that no point reads
+ * (another strategy's, say) are warnings in diag. */
+enum status scenario_load(struct scenario_set *out, const char *path,
+    const struct scenario_override *overrides, int n_overrides, struct arena *arena,
+    struct diag *diag);
+
+/* The same, with overrides that are not --set's: names[i] is what messages and origins call
+ * override i (NULL: "--set KEY"). Of ORIGIN_TABLE they are cells, "runs.csv:12:gpus" say, and paths
+ * are relative to the table's folder. */
+enum status scenario_load_from(struct scenario_set *out, const char *path,
+    const struct scenario_override *overrides, const char *const *names, enum origin_kind kind,
     int n_overrides, struct arena *arena, struct diag *diag);
 
-/* The same, with overrides that are not --set's: names[i] is what messages and origins call override i (NULL: "--set
- * KEY"). Of ORIGIN_TABLE they are cells, "runs.csv:12:gpus" say, and paths are relative to the table's folder. */
-enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
-    const char *const *names, enum origin_kind kind, int n_overrides, struct arena *arena, struct diag *diag);
-
-/* Whether the path, as scenario_load() takes it, is that of a model alone; false also of what cannot be read. */
+/* Whether the path, as scenario_load() takes it, is that of a model alone; false also of what
+ * cannot be read. */
 bool scenario_is_model(const char *path);
 
-/* By who says nothing that a measurement would shift: a warning where the file lists some. who: "flopcast sensitivity".
- */
+/* By who says nothing that a measurement would shift: a warning where the file lists some. who:
+ * "flopcast sensitivity". */
 void scenario_warn_measured(const struct scenario_set *set, const char *who, struct diag *diag);
 
 struct scenario_sample;
@@ -162,20 +176,24 @@ struct scenario_slow {
 struct scenario_sure {
     double tflops_low, tflops_high, tokens_low, tokens_high; /* of a GPU */
     double middle; /* over what is simulated: 1 unless something was measured of the job */
-    double fits; /* share of such cases in which a job with this peak stays within the GPU's memory; not conditioned */
+    double fits; /* share of such cases in which a job with this peak stays within the GPU's memory;
+                    not conditioned */
 };
 /* From here on a job is said to fit without more words; sure.yaml ends at 95 %. */
 #define SCENARIO_SURE_TO_FIT 0.949
 
 struct scenario_result {
-    struct exec_result exec; /* step time and what goes with it: the mean over clusters with and without slow hosts */
+    struct exec_result exec; /* step time and what goes with it: the mean over clusters with and
+                                without slow hosts */
     struct scenario_slow slow;
     double tflops_per_gpu;       /* by options.flops_formula */
     double model_tflops_per_gpu; /* 3 x forward / step time, options.attention_flop */
     double hw_tflops_per_gpu;    /* with recomputation, the same */
-    double mfu; /* model FLOP of the dense peak of the precision, ATTENTION_FLOP_CAUSAL; a fraction, <= hfu */
-    double hfu; /* what GEMM and attention kernels execute, of the dense peak of what each multiplies in (an optimizer
-                   may differ from the precision), ATTENTION_FLOP_CAUSAL; a fraction, <= 1 */
+    double mfu; /* model FLOP of the dense peak of the precision, ATTENTION_FLOP_CAUSAL; a fraction,
+                   <= hfu */
+    double hfu; /* what GEMM and attention kernels execute, of the dense peak of what each
+                   multiplies in (an optimizer may differ from the precision),
+                   ATTENTION_FLOP_CAUSAL; a fraction, <= 1 */
     double tokens_per_s_per_gpu; /* encoder + decoder tokens */
     double samples_per_s;        /* of the whole job */
     double plan_ops;
@@ -185,34 +203,35 @@ struct scenario_result {
     double wall_s;             /* real time that the simulation took; not deterministic */
 };
 
-/* Sets one option of a point by its path, as --set does: no list, a strategy by a word, too. Then scenario_prepare()
- * completes the point. Texts live in the arena. */
-enum status scenario_set_option(
-    struct scenario_point *point, const struct scenario_override *override, struct arena *arena, struct diag *diag);
+/* Sets one option of a point by its path, as --set does: no list, a strategy by a word, too. Then
+ * scenario_prepare() completes the point. Texts live in the arena. */
+enum status scenario_set_option(struct scenario_point *point,
+    const struct scenario_override *override, struct arena *arena, struct diag *diag);
 
-/* A point of no file, of which options (scenario_default() and what was asked for), hardware, model and origins are
- * set, its attention too: lengths that follow from the model, noise as the cluster has it. STATUS_INPUT: there can be
- * no such job (GPUs that leave a node partly used, offload to a node of unknown host memory ...); diag says why, at the
- * origins' places.
- */
+/* A point of no file, of which options (scenario_default() and what was asked for), hardware, model
+ * and origins are set, its attention too: lengths that follow from the model, noise as the cluster
+ * has it. STATUS_INPUT: there can be no such job (GPUs that leave a node partly used, offload to a
+ * node of unknown host memory ...); diag says why, at the origins' places. */
 enum status scenario_prepare(struct scenario_point *point, struct diag *diag);
 
-/* Attention where nothing says it (-1, as scenario_default() leaves it): flash, which scaled_dot_product_attention
- * takes by itself from Ampere on in 16 bits; naive on older GPUs, in FP32 and TF32, and for a model that cannot. */
+/* Attention where nothing says it (-1, as scenario_default() leaves it): flash, which
+ * scaled_dot_product_attention takes by itself from Ampere on in 16 bits; naive on older GPUs, in
+ * FP32 and TF32, and for a model that cannot. */
 void scenario_default_attention(struct scenario_point *point);
 
-/* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has, options that the
- * strategy can follow. */
+/* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has,
+ * options that the strategy can follow. */
 void scenario_check(const struct scenario_point *point, struct diag *diag);
-/* Who gave the value of a dotted path, and where: the last one wins. Of a default the place is the whole file. */
+/* Who gave the value of a dotted path, and where: the last one wins. Of a default the place is the
+ * whole file. */
 struct config_origin scenario_origin(const struct scenario_point *point, const char *path);
 
-/* Compile and run one point; the plan can be kept by the caller (`run --plan`) with scenario_compile. Thread-safe for
- * different points with different arenas. */
+/* Compile and run one point; the plan can be kept by the caller (`run --plan`) with
+ * scenario_compile. Thread-safe for different points with different arenas. */
 enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
-enum status scenario_simulate(
-    struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
+enum status scenario_simulate(struct scenario_result *out, const struct scenario_point *point,
+    struct arena *arena, struct diag *diag);
 /* Of the step, exposed communication and bubble; 0 where there is no step. */
 double scenario_waiting_share(const struct scenario_result *result);
 
@@ -221,21 +240,23 @@ typedef void (*scenario_progress)(void *self, int done, int total);
 
 /* Whether its steps and ranks vary by what is drawn: noise, or documents of packed sequences. */
 bool scenario_varies(const struct scenario_point *point);
-/* About what a point costs to simulate, in no unit: ranks that are simulated one by one, times the blocks that each
- * goes through. Loops over points begin with the largest. */
+/* About what a point costs to simulate, in no unit: ranks that are simulated one by one, times the
+ * blocks that each goes through. Loops over points begin with the largest. */
 double scenario_weight(const struct scenario_point *point);
 
-/* All points, in parallel over OpenMP threads (points are independent; results do not depend on the number of threads).
- * results has n_points entries, arenas too (one a point). */
-enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    scenario_progress progress, void *self, struct diag *diag);
+/* All points, in parallel over OpenMP threads (points are independent; results do not depend on the
+ * number of threads). results has n_points entries, arenas too (one a point). */
+enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas,
+    const struct scenario_set *set, scenario_progress progress, void *self, struct diag *diag);
 
 /* What a loop over points is asked for beside their results; {0}: nothing. */
 struct scenario_work {
-    const bool *known;  /* results that are there already and stay as they are, an entry a point; NULL: none */
+    const bool *known;  /* results that are there already and stay as they are, an entry a point;
+                           NULL: none */
     const bool *others; /* left to somebody else (another shard), an entry a point; NULL: none */
-    /* Called with each result that has come to be, before progress, which counts known ones, too; from one thread at a
-     * time. False: no further point is begun. Not called for a point with a mistake. */
+    /* Called with each result that has come to be, before progress, which counts known ones, too;
+     * from one thread at a time. False: no further point is begun. Not called for a point with a
+     * mistake. */
     bool (*keep)(void *self, int point);
     scenario_progress progress;
     void *self; /* of both */

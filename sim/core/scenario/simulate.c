@@ -29,11 +29,12 @@ static double scenario_simulate_now_s(void)
 
 static struct job job_of_point(const struct scenario_point *point)
 {
-    return strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
+    return strategy_job(
+        &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
 }
 
-static enum status compile(
-    struct plan *out, const struct scenario_point *point, bool folds, struct arena *arena, struct diag *diag)
+static enum status compile(struct plan *out, const struct scenario_point *point, bool folds,
+    struct arena *arena, struct diag *diag)
 {
     struct job job = job_of_point(point);
     job.folds = folds;
@@ -53,8 +54,8 @@ static double formula_flop(const struct plan *plan, const struct scenario_point 
     case FLOPS_HARDWARE:
         return plan_hardware_flop(plan, counts);
     case FLOPS_PARAMETERS:
-        return 6.0 * (double)model_active_params(&point->model.shape, point->model.params) * plan->tokens /
-               plan->mesh.ranks;
+        return 6.0 * (double)model_active_params(&point->model.shape, point->model.params) *
+               plan->tokens / plan->mesh.ranks;
     case FLOPS_MODEL:
     case FLOPS_FORMULA_COUNT:
         break;
@@ -79,7 +80,8 @@ static double at_peaks_s(const struct plan *plan, const struct scenario_point *p
 }
 
 /* From out->exec what follows of speeds; they stay 0 where the point does not fit. */
-static void set_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
+static void set_rates(
+    struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
 {
     double step_s = out->exec.step_time_s;
     if (out->exec.status != EXEC_OK || step_s <= 0)
@@ -98,11 +100,13 @@ static void set_rates(struct scenario_result *out, const struct plan *plan, cons
 double scenario_waiting_share(const struct scenario_result *result)
 {
     const struct exec_result *exec = &result->exec;
-    return exec->step_time_s > 0 ? (exec->breakdown.exposed_comm_s + exec->breakdown.bubble_s) / exec->step_time_s : 0;
+    return exec->step_time_s > 0
+               ? (exec->breakdown.exposed_comm_s + exec->breakdown.bubble_s) / exec->step_time_s
+               : 0;
 }
 
-enum status scenario_simulate(
-    struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
+enum status scenario_simulate(struct scenario_result *out, const struct scenario_point *point,
+    struct arena *arena, struct diag *diag)
 {
     double start_s = scenario_simulate_now_s();
     struct plan plan = {0};
@@ -116,8 +120,10 @@ enum status scenario_simulate(
         exec_run(&out->exec, &plan, &point->hw, &options, arena);
         if (out->exec.overlong)
             status = diag_input(diag, point->gpus_at,
-                "the run would take more than %.0f days; look for a bandwidth that is far too low (also in "
-                "cluster.degraded_links: a link that is gone is 0), or a time of 'host' that is far too long",
+                "the run would take more than %.0f days; look for a bandwidth that is far too low "
+                "(also in "
+                "cluster.degraded_links: a link that is gone is 0), or a time of 'host' that is "
+                "far too long",
                 s_from_ps(PS_HORIZON) / S_PER_DAY);
         lottery_mean(out, &plan, &point->hw, &options);
         set_rates(out, &plan, point);
@@ -140,7 +146,8 @@ struct simulated {
 static enum status scenario_simulate_point(void *self, int point, struct diag *diag)
 {
     struct simulated *all = self;
-    return scenario_simulate(&all->results[point], &all->set->points[point], &all->arenas[point], diag);
+    return scenario_simulate(
+        &all->results[point], &all->set->points[point], &all->arenas[point], diag);
 }
 
 static bool end_point(void *self, int point, enum status status)
@@ -166,8 +173,8 @@ enum status scenario_simulate_some(struct scenario_result *results, struct arena
     return status;
 }
 
-enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    scenario_progress progress, void *self, struct diag *diag)
+enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas,
+    const struct scenario_set *set, scenario_progress progress, void *self, struct diag *diag)
 {
     struct scenario_work work = {.progress = progress, .self = self};
     return scenario_simulate_some(results, arenas, set, &work, diag);

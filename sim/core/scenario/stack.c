@@ -15,68 +15,83 @@
 
 #include <string.h>
 
-#define RATE(member, sentence, dimension_, least, most)                                                                \
-    {                                                                                                                  \
-        .key = #member, .type = FIELD_SOURCED, .offset = offsetof(struct hw_gpu, member), .help = sentence,            \
-        .dimension = dimension_, .min = least, .max = most                                                             \
+#define RATE(member, sentence, dimension_, least, most)                                            \
+    {                                                                                              \
+        .key = #member, .type = FIELD_SOURCED, .offset = offsetof(struct hw_gpu, member),          \
+        .help = sentence, .dimension = dimension_, .min = least, .max = most                       \
     }
 #define SHARE(member, sentence) RATE(member, sentence, DIM_FRACTION, 1e-3, 1)
 static const struct config_field rate_fields[] = {
     SHARE(gemm_sustained, "Share of the GEMM rates that is left in hours of training."),
-    SHARE(attention_efficiency, "Share of the GEMM peak that the products of its fused attention reach."),
+    SHARE(attention_efficiency,
+        "Share of the GEMM peak that the products of its fused attention reach."),
     SHARE(attention_backward, "Rate of the backward kernel of that relative to the forward one."),
-    RATE(attention_overhead, "Prologue and epilogue of a block of its queries, in keys.", DIM_NONE, 0, 1e4),
-    RATE(attention_backward_overhead, "The same of a block of keys in its backward kernel.", DIM_NONE, 0, 1e4),
-    RATE(attention_softmax, "Softmax of a pair of query and key, in elements of a head.", DIM_NONE, 0, 1e3),
-    SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
-    RATE(norm_row_time, "Time of a row in its layer norms' gradients of weight and bias.", DIM_SECONDS, 0, 1e-6),
-    SHARE(accumulate_exposed, "Of the time that a GEMM takes to add to main_grad, the share that nothing hides."),
+    RATE(attention_overhead, "Prologue and epilogue of a block of its queries, in keys.", DIM_NONE,
+        0, 1e4),
+    RATE(attention_backward_overhead, "The same of a block of keys in its backward kernel.",
+        DIM_NONE, 0, 1e4),
+    RATE(attention_softmax, "Softmax of a pair of query and key, in elements of a head.", DIM_NONE,
+        0, 1e3),
+    SHARE(pointwise_efficiency,
+        "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
+    RATE(norm_row_time, "Time of a row in its layer norms' gradients of weight and bias.",
+        DIM_SECONDS, 0, 1e-6),
+    SHARE(accumulate_exposed,
+        "Of the time that a GEMM takes to add to main_grad, the share that nothing hides."),
     SHARE(conv_efficiency, "Share of the GEMM rates that its convolutions reach."),
-    RATE(step_pause, "Time between two steps in which its training loop leaves the GPU idle.", DIM_SECONDS, 0, 10),
+    RATE(step_pause, "Time between two steps in which its training loop leaves the GPU idle.",
+        DIM_SECONDS, 0, 10),
 };
 static const struct config_table rate_table = CONFIG_TABLE("the rates of a stack", rate_fields);
 
-#define ARCH(index, arch)                                                                                              \
-    {                                                                                                                  \
-        .key = arch, .type = FIELD_SECTION, .offset = (index) * sizeof(struct hw_gpu), .help = "On " arch " GPUs.",    \
-        .section = &rate_table                                                                                         \
+#define ARCH(index, arch)                                                                          \
+    {                                                                                              \
+        .key = arch, .type = FIELD_SECTION, .offset = (index) * sizeof(struct hw_gpu),             \
+        .help = "On " arch " GPUs.", .section = &rate_table                                        \
     }
 /* In the order of hw_archs. */
-static const struct config_field arch_fields[HW_ARCHS] = {ARCH(0, "Volta"), ARCH(1, "Turing"), ARCH(2, "Ampere"),
-    ARCH(3, "Ada"), ARCH(4, "Hopper"), ARCH(5, "Blackwell"), ARCH(6, "CDNA")};
-static const struct config_table arch_table = CONFIG_TABLE("the architectures of a stack", arch_fields);
+static const struct config_field arch_fields[HW_ARCHS] = {ARCH(0, "Volta"), ARCH(1, "Turing"),
+    ARCH(2, "Ampere"), ARCH(3, "Ada"), ARCH(4, "Hopper"), ARCH(5, "Blackwell"), ARCH(6, "CDNA")};
+static const struct config_table arch_table =
+    CONFIG_TABLE("the architectures of a stack", arch_fields);
 
 #define INDEX(key_, member, dimension_, most, help_) INDEX_##member,
 enum { HOST_COSTS(INDEX) N_HOST };
-_Static_assert((int)N_HOST == (int)SCENARIO_HOST_COSTS, "scenario.h counts the keys of section host");
-#define COST(key_, member, dimension_, most, help_)                                                                    \
-    [INDEX_##member] = {.key = key_,                                                                                   \
-        .type = FIELD_SOURCED,                                                                                         \
-        .offset = INDEX_##member * sizeof(struct quantity),                                                            \
-        .help = help_,                                                                                                 \
-        .dimension = dimension_,                                                                                       \
-        .min = 0,                                                                                                      \
+_Static_assert(
+    (int)N_HOST == (int)SCENARIO_HOST_COSTS, "scenario.h counts the keys of section host");
+#define COST(key_, member, dimension_, most, help_)                                                \
+    [INDEX_##member] = {.key = key_,                                                               \
+        .type = FIELD_SOURCED,                                                                     \
+        .offset = INDEX_##member * sizeof(struct quantity),                                        \
+        .help = help_,                                                                             \
+        .dimension = dimension_,                                                                   \
+        .min = 0,                                                                                  \
         .max = most},
 static const struct config_field host_fields[] = {HOST_COSTS(COST)};
 const struct config_table stack_host_table = CONFIG_TABLE("the host of a stack", host_fields);
 
 static const struct config_field fields[] = {
-    {CONFIG_FIELD("name", FIELD_STRING, struct stack, name, "What it is called."), .required = true},
-    {CONFIG_FIELD("description", FIELD_STRING, struct stack, description, "Which framework, versions, kernels.")},
-    {CONFIG_FIELD("rates", FIELD_SECTION, struct stack, rates, "What its kernels reach, by architecture."),
-        .section = &arch_table},
+    {CONFIG_FIELD("name", FIELD_STRING, struct stack, name, "What it is called."),
+        .required = true},
+    {CONFIG_FIELD("description", FIELD_STRING, struct stack, description,
+        "Which framework, versions, kernels.")},
     {CONFIG_FIELD(
-         "settings", FIELD_SECTION, struct stack, settings, "Settings of a scenario, for those that leave them out."),
+         "rates", FIELD_SECTION, struct stack, rates, "What its kernels reach, by architecture."),
+        .section = &arch_table},
+    {CONFIG_FIELD("settings", FIELD_SECTION, struct stack, settings,
+         "Settings of a scenario, for those that leave them out."),
         .section = &scenario_framework_table},
     {CONFIG_FIELD("host", FIELD_SECTION, struct stack, host,
-         "Costs of the host thread that rest on measurements; those that are choices stand under settings.host."),
+         "Costs of the host thread that rest on measurements; those that are choices stand under "
+         "settings.host."),
         .section = &stack_host_table},
 };
 
 static const char *stack_unmodelled(const char *key)
 {
     if (strcmp(key, "kernels") == 0)
-        return "a stack's settings are called as the scenario's; write them as in 'settings: {train: {fusion: "
+        return "a stack's settings are called as the scenario's; write them as in 'settings: "
+               "{train: {fusion: "
                "inductor}}'";
     return parallelism_elsewhere(key);
 }
@@ -118,7 +133,8 @@ static enum status stack_check_host(const struct stack *stack, struct diag *diag
         const struct config_origin *setting = find_given(stack, path);
         if (setting && quantity_is_set(stack->host[i]))
             status = diag_input(diag, setting->at,
-                "'host.%s' stands under settings and under host; leave one of the two out", host_fields[i].key);
+                "'host.%s' stands under settings and under host; leave one of the two out",
+                host_fields[i].key);
     }
     return status;
 }

@@ -1,5 +1,6 @@
-/* A stack profile: what a framework, in the versions of a time, makes of a GPU, and its settings. A file under
- * scenarios/stacks, named by the scenario's key `stack`; without one, the GPU file's own numbers hold.
+/* A stack profile: what a framework, in the versions of a time, makes of a GPU, and its settings. A
+ * file under scenarios/stacks, named by the scenario's key `stack`; without one, the GPU file's own
+ * numbers hold.
  *
  *   name: Composer with llm-foundry, 2023-24
  *   description: MPT in eager mode, Triton's FlashAttention
@@ -8,12 +9,12 @@
  *     run: {expandable_segments: true} # of section run what its launcher sets: PyTorch's allocator
  *   host:                   # the same of section host, for numbers that rest on measurements
  *     kernel_issue: {value: 22 us, kind: fitted, std_error: 2 us, source: "..."}
- *   rates:                  # by architecture; an architecture that is not listed keeps the GPU file's numbers
- *     Ampere:
+ *   rates:                  # by architecture; an architecture that is not listed keeps the GPU
+ *     file's numbers Ampere:
  *       attention_efficiency: {value: 0.33, kind: fitted, std_error: 0.01, source: "..."}
  *
- * A rate takes the place of the GPU file's number of that name (hw/hw.h): one profile for a framework, never one for a
- * run. */
+ * A rate takes the place of the GPU file's number of that name (hw/hw.h): one profile for a
+ * framework, never one for a run. */
 #ifndef FLOPCAST_SCENARIO_STACK_H
 #define FLOPCAST_SCENARIO_STACK_H
 
@@ -28,8 +29,9 @@ struct stack {
 };
 
 extern const struct config_table stack_table;
-extern const struct config_table stack_host_table; /* struct quantity[SCENARIO_HOST_COSTS]; the keys of section host */
-struct stack stack_default(void);                  /* says nothing */
+extern const struct config_table
+    stack_host_table; /* struct quantity[SCENARIO_HOST_COSTS]; the keys of section host */
+struct stack stack_default(void); /* says nothing */
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag);
 

@@ -34,31 +34,35 @@ const char *const sure_term_names[SURE_TERMS + 1] = {[SURE_LOW_MFU] = "low_mfu",
     [SURE_BLACKWELL] = "blackwell",
     [SURE_TENSOR] = "tensor"};
 
-struct sure_terms sure_terms(double mfu, const char *precision, double nodes, const char *arch, bool tensor)
+struct sure_terms sure_terms(
+    double mfu, const char *precision, double nodes, const char *arch, bool tensor)
 {
-    bool narrow = strncmp(precision, "fp8", strlen("fp8")) == 0 || strncmp(precision, "fp4", strlen("fp4")) == 0;
-    return (struct sure_terms){{[SURE_LOW_MFU] = fmin(fmax(log(USUAL_MFU / fmax(mfu, LEAST_MFU)), 0), MOST_LOW_MFU),
-        [SURE_FP8] = narrow,
-        [SURE_NODES] = nodes > 1 ? log2(nodes) : 0,
-        [SURE_BLACKWELL] = strcmp(arch, "Blackwell") == 0,
-        [SURE_TENSOR] = tensor}};
+    bool narrow = strncmp(precision, "fp8", strlen("fp8")) == 0 ||
+                  strncmp(precision, "fp4", strlen("fp4")) == 0;
+    return (struct sure_terms){
+        {[SURE_LOW_MFU] = fmin(fmax(log(USUAL_MFU / fmax(mfu, LEAST_MFU)), 0), MOST_LOW_MFU),
+            [SURE_FP8] = narrow,
+            [SURE_NODES] = nodes > 1 ? log2(nodes) : 0,
+            [SURE_BLACKWELL] = strcmp(arch, "Blackwell") == 0,
+            [SURE_TENSOR] = tensor}};
 }
 
 /* ---- the file ---- */
 
-#define SHARE(key_, member, help_, most)                                                                               \
-    {                                                                                                                  \
-        CONFIG_FIELD(key_, FIELD_NUMBER, struct sure_file, member, help_), .dimension = DIM_FRACTION,                  \
-                                                                           .required = true, .min = 0, .max = (most)   \
+#define SHARE(key_, member, help_, most)                                                           \
+    {                                                                                              \
+        CONFIG_FIELD(key_, FIELD_NUMBER, struct sure_file, member, help_),                         \
+            .dimension = DIM_FRACTION, .required = true, .min = 0, .max = (most)                   \
     }
-#define PLAIN(key_, member, help_, least, most)                                                                        \
-    {                                                                                                                  \
-        CONFIG_FIELD(key_, FIELD_NUMBER, struct sure_file, member, help_), .required = true, .min = (least),           \
-                                                                           .max = (most)                               \
+#define PLAIN(key_, member, help_, least, most)                                                    \
+    {                                                                                              \
+        CONFIG_FIELD(key_, FIELD_NUMBER, struct sure_file, member, help_),                         \
+            .required = true, .min = (least), .max = (most)                                        \
     }
-#define COUNT(key_, owner, member, help_)                                                                              \
-    {                                                                                                                  \
-        CONFIG_FIELD(key_, FIELD_INT, owner, member, help_), .required = true, .min = 1, .max = 1e9                    \
+#define COUNT(key_, owner, member, help_)                                                          \
+    {                                                                                              \
+        CONFIG_FIELD(key_, FIELD_INT, owner, member, help_), .required = true, .min = 1,           \
+                                                             .max = 1e9                            \
     }
 #define MAKERS "Who measured them; each weighs the same."
 
@@ -70,24 +74,32 @@ struct sure_file {
 static const struct config_field speed_fields[] = {
     COUNT("runs", struct sure_file, numbers.runs, "Published runs that no fit rests on."),
     COUNT("makers", struct sure_file, numbers.makers, MAKERS),
-    SHARE("slower", numbers.slower, "How far below the prediction one of twenty runs lies, a logarithm.", 10),
-    PLAIN("low_mfu", numbers.of[SURE_LOW_MFU], "Coefficient of ln(40 % / MFU), of the slower side.", -5, 5),
+    SHARE("slower", numbers.slower,
+        "How far below the prediction one of twenty runs lies, a logarithm.", 10),
+    PLAIN("low_mfu", numbers.of[SURE_LOW_MFU], "Coefficient of ln(40 % / MFU), of the slower side.",
+        -5, 5),
     PLAIN("fp8", numbers.of[SURE_FP8], "Of products in FP8 or FP4, of the slower side.", -5, 5),
-    PLAIN("node_doubling", numbers.of[SURE_NODES], "Of each doubling of nodes, of the slower side.", -5, 5),
-    SHARE("faster", numbers.faster, "How far above the prediction one of twenty runs lies, a logarithm.", 10),
+    PLAIN("node_doubling", numbers.of[SURE_NODES], "Of each doubling of nodes, of the slower side.",
+        -5, 5),
+    SHARE("faster", numbers.faster,
+        "How far above the prediction one of twenty runs lies, a logarithm.", 10),
     PLAIN("blackwell", numbers.of[SURE_BLACKWELL], "Of Blackwell GPUs, of the faster side.", -5, 5),
     PLAIN("tensor", numbers.of[SURE_TENSOR], "Of tensor parallelism, of the faster side.", -5, 5),
-    PLAIN("new_slower", numbers.new_slower, "Times as wide on a generation without runs, the slower side.", 1, 100),
+    PLAIN("new_slower", numbers.new_slower,
+        "Times as wide on a generation without runs, the slower side.", 1, 100),
     PLAIN("new_faster", numbers.new_faster, "The same of the faster side.", 1, 100),
 };
 static const struct config_table speed_table = CONFIG_TABLE("intervals of speeds", speed_fields);
 
-#define RATIO_FIELDS(at)                                                                                               \
-    {                                                                                                                  \
-        COUNT("runs", struct sure_file, numbers.ratios[at].runs, "Ratios to the smallest cluster of a curve."),        \
-            COUNT("makers", struct sure_file, numbers.ratios[at].makers, MAKERS),                                      \
-            SHARE("slower", numbers.ratios[at].slower, "As of speeds, of the root of a doubling of GPUs.", 10),        \
-            SHARE("faster", numbers.ratios[at].faster, "As of speeds, of the root of a doubling of GPUs.", 10),        \
+#define RATIO_FIELDS(at)                                                                           \
+    {                                                                                              \
+        COUNT("runs", struct sure_file, numbers.ratios[at].runs,                                   \
+            "Ratios to the smallest cluster of a curve."),                                         \
+            COUNT("makers", struct sure_file, numbers.ratios[at].makers, MAKERS),                  \
+            SHARE("slower", numbers.ratios[at].slower,                                             \
+                "As of speeds, of the root of a doubling of GPUs.", 10),                           \
+            SHARE("faster", numbers.ratios[at].faster,                                             \
+                "As of speeds, of the root of a doubling of GPUs.", 10),                           \
     }
 static const struct config_field ratio_fields[] = RATIO_FIELDS(0);
 static const struct config_field shared_fields[] = RATIO_FIELDS(1);
@@ -98,11 +110,13 @@ static const struct config_field loss_fields[] = {
     COUNT("runs", struct sure_file, numbers.loss.runs, "Ratios of DDP and FSDP alone."),
     COUNT("makers", struct sure_file, numbers.loss.makers, MAKERS),
     {CONFIG_FIELD("value", FIELD_NUMBER, struct sure_file, numbers.loss.value,
-         "What curves lose beyond what is predicted, of the speed on their smallest cluster, in the mean."),
+         "What curves lose beyond what is predicted, of the speed on their smallest cluster, in "
+         "the mean."),
         .dimension = DIM_FRACTION, .required = true, .min = -1, .max = 1},
     SHARE("std_error", numbers.loss.std_error, "Of that mean, by makers.", 1),
 };
-static const struct config_table loss_table = CONFIG_TABLE("the loss that is not explained", loss_fields);
+static const struct config_table loss_table =
+    CONFIG_TABLE("the loss that is not explained", loss_fields);
 
 static const struct config_field peak_fields[] = {
     COUNT("runs", struct sure_file, numbers.peak_runs, "Published peaks of memory."),
@@ -125,8 +139,14 @@ static const struct config_table measured_table =
     CONFIG_TABLE("what a measurement says of other jobs", measured_fields);
 
 static const struct config_field file_fields[] = {
-    {.key = "speed", .type = FIELD_SECTION, .section = &speed_table, .help = "Of tokens/s and TFLOPS of a GPU."},
-    {.key = "ratio", .type = FIELD_SECTION, .section = &ratio_table, .help = "Of speeds on two numbers of GPUs."},
+    {.key = "speed",
+        .type = FIELD_SECTION,
+        .section = &speed_table,
+        .help = "Of tokens/s and TFLOPS of a GPU."},
+    {.key = "ratio",
+        .type = FIELD_SECTION,
+        .section = &ratio_table,
+        .help = "Of speeds on two numbers of GPUs."},
     {.key = "ratio_shared",
         .type = FIELD_SECTION,
         .section = &shared_table,
@@ -139,37 +159,46 @@ static const struct config_field file_fields[] = {
         .type = FIELD_SECTION,
         .section = &measured_table,
         .help = "What errors of jobs of one maker have in common."},
-    {.key = "peak", .type = FIELD_SECTION, .section = &peak_table, .help = "Of the peak of memory."},
-    {CONFIG_FIELD("generations", FIELD_NODE, struct sure_file, generations, "Errors of runs by GPU generation."),
+    {.key = "peak",
+        .type = FIELD_SECTION,
+        .section = &peak_table,
+        .help = "Of the peak of memory."},
+    {CONFIG_FIELD("generations", FIELD_NODE, struct sure_file, generations,
+         "Errors of runs by GPU generation."),
         .required = true},
 };
 const struct config_table sure_table = CONFIG_TABLE("the file of intervals", file_fields);
 
 static const struct config_field evidence_fields[] = {
-    {CONFIG_FIELD("generation", FIELD_STRING, struct sure_evidence, generation, "As arch of a GPU's file."),
+    {CONFIG_FIELD(
+         "generation", FIELD_STRING, struct sure_evidence, generation, "As arch of a GPU's file."),
         .required = true},
     COUNT("runs", struct sure_evidence, runs, "Published runs."),
     COUNT("makers", struct sure_evidence, makers, MAKERS),
-    {CONFIG_FIELD("median", FIELD_NUMBER, struct sure_evidence, median, "Of |predicted / measured - 1|."),
+    {CONFIG_FIELD(
+         "median", FIELD_NUMBER, struct sure_evidence, median, "Of |predicted / measured - 1|."),
         .dimension = DIM_FRACTION, .required = true},
     {CONFIG_FIELD("p90", FIELD_NUMBER, struct sure_evidence, p90, "The same, 90th percentile."),
         .dimension = DIM_FRACTION, .required = true},
 };
-static const struct config_table evidence_table = CONFIG_TABLE("errors of a generation", evidence_fields);
+static const struct config_table evidence_table =
+    CONFIG_TABLE("errors of a generation", evidence_fields);
 
 static enum status read_quantiles(struct sure_file *file, struct diag *diag)
 {
     struct config_node list = file->quantiles;
     if (config_kind(list) != CONFIG_SEQUENCE || config_count(list) != SURE_QUANTILES)
-        return diag_input(diag, config_pos(list), "quantiles is a list of %d numbers", SURE_QUANTILES);
+        return diag_input(
+            diag, config_pos(list), "quantiles is a list of %d numbers", SURE_QUANTILES);
     enum status status = STATUS_OK;
     for (int i = 0; i < SURE_QUANTILES && status == STATUS_OK; i++) {
         struct config_node item = config_item(list, i);
         char *end = NULL;
         file->numbers.peak[i] = strtod(config_text(item), &end);
-        if (!*config_text(item) || *end || (i > 0 && !(file->numbers.peak[i] >= file->numbers.peak[i - 1])))
-            status = diag_input(
-                diag, config_pos(item), "'%s' is no number that is at least the one before it", config_text(item));
+        if (!*config_text(item) || *end ||
+            (i > 0 && !(file->numbers.peak[i] >= file->numbers.peak[i - 1])))
+            status = diag_input(diag, config_pos(item),
+                "'%s' is no number that is at least the one before it", config_text(item));
     }
     return status;
 }
@@ -183,14 +212,15 @@ static enum status read_generations(struct sure_file *file, struct arena *arena,
     file->numbers.n_generations = n;
     enum status status = STATUS_OK;
     for (int i = 0; i < n; i++) {
-        enum status one = config_read(
-            config_item(file->generations, i), &evidence_table, &file->numbers.generations[i], arena, NULL, diag);
+        enum status one = config_read(config_item(file->generations, i), &evidence_table,
+            &file->numbers.generations[i], arena, NULL, diag);
         status = one > status ? one : status;
     }
     return status;
 }
 
-enum status sure_load(struct sure_numbers *out, const char *path, struct arena *arena, struct diag *diag)
+enum status sure_load(
+    struct sure_numbers *out, const char *path, struct arena *arena, struct diag *diag)
 {
     struct sure_file file = {0};
     struct config_doc *doc = NULL;
@@ -209,7 +239,8 @@ enum status sure_load(struct sure_numbers *out, const char *path, struct arena *
 bool sure_load_own(struct sure_numbers *out, struct arena *arena)
 {
     struct diag unread = DIAG_INIT;
-    return sure_load(out, files_own(arena, "topologies/fitted/sure.yaml"), arena, &unread) == STATUS_OK;
+    return sure_load(out, files_own(arena, "topologies/fitted/sure.yaml"), arena, &unread) ==
+           STATUS_OK;
 }
 
 /* ---- ranges ---- */
@@ -219,18 +250,21 @@ static struct sure_range sure_range_of(double low, double high)
     return (struct sure_range){.known = true, .low = exp(-low), .high = exp(high), .middle = 1};
 }
 
-struct sure_range sure_speed(const struct sure_numbers *numbers, const struct sure_terms *terms, bool known)
+struct sure_range sure_speed(
+    const struct sure_numbers *numbers, const struct sure_terms *terms, bool known)
 {
     double sums[2] = {0, 0};
     for (int i = 0; i < SURE_TERMS; i++)
         sums[i >= SURE_SLOWER_TERMS] += numbers->of[i] * terms->of[i];
     double wider[2] = {known ? 1 : numbers->new_slower, known ? 1 : numbers->new_faster};
-    return sure_range_of(numbers->slower * exp(sums[0]) * wider[0], numbers->faster * exp(sums[1]) * wider[1]);
+    return sure_range_of(
+        numbers->slower * exp(sums[0]) * wider[0], numbers->faster * exp(sums[1]) * wider[1]);
 }
 
 /* ---- with a measurement ---- */
 
-/* What errors of the same job on the same GPUs have in common, assumed: all but what a run itself varies by. */
+/* What errors of the same job on the same GPUs have in common, assumed: all but what a run itself
+ * varies by. */
 static const double SAME_JOB = 0.98;
 
 /* An exponential from SAME_JOB at no doubling to the layout's correlation far away, through the
@@ -250,8 +284,8 @@ double sure_scaled(const struct sure_range *range, double error)
     return half > 0 ? error / half : 0;
 }
 
-void sure_given(struct sure_range *range, const struct sure_numbers *numbers, int n, const double *scaled,
-    const double *with, const double *among)
+void sure_given(struct sure_range *range, const struct sure_numbers *numbers, int n,
+    const double *scaled, const double *with, const double *among)
 {
     size_t size = (size_t)n;
     gsl_matrix *covariance = gsl_matrix_alloc(size, size);
@@ -262,7 +296,8 @@ void sure_given(struct sure_range *range, const struct sure_numbers *numbers, in
             gsl_matrix_set(covariance, i, j, i == j ? 1 : among[i * size + j]);
     }
     /* not positive definite where a file's numbers are no correlations: then nothing is learnt */
-    bool good = gsl_linalg_cholesky_decomp1(covariance) == 0 && gsl_linalg_cholesky_svx(covariance, weights) == 0;
+    bool good = gsl_linalg_cholesky_decomp1(covariance) == 0 &&
+                gsl_linalg_cholesky_svx(covariance, weights) == 0;
     double mean = 0, explained = 0;
     for (int i = 0; i < n && good; i++) {
         mean += gsl_vector_get(weights, (size_t)i) * scaled[i];
@@ -270,7 +305,8 @@ void sure_given(struct sure_range *range, const struct sure_numbers *numbers, in
     }
     gsl_matrix_free(covariance);
     gsl_vector_free(weights);
-    double slower = -log(range->low), faster = log(range->high), shift = mean * (mean < 0 ? slower : faster),
+    double slower = -log(range->low), faster = log(range->high),
+           shift = mean * (mean < 0 ? slower : faster),
            spread = good ? fmin(1, numbers->given_wider * sqrt(fmax(0, 1 - explained))) : 1;
     *range = sure_range_of(slower * spread - shift, faster * spread + shift);
     range->middle = exp(shift);
@@ -329,8 +365,8 @@ static struct sure_asked *asked_of(struct sure *sure, const char *arch)
         if (strcmp(sure->asked.at[i]->arch, arch) == 0)
             return sure->asked.at[i];
     struct sure_asked *asked = ARENA_NEW(&sure->arena, struct sure_asked);
-    *asked =
-        (struct sure_asked){.arch = arena_strdup(&sure->arena, arch), .evidence = sure_evidence(&sure->numbers, arch)};
+    *asked = (struct sure_asked){
+        .arch = arena_strdup(&sure->arena, arch), .evidence = sure_evidence(&sure->numbers, arch)};
     vec_push(&sure->asked, asked);
     return asked;
 }
@@ -340,21 +376,23 @@ static double width_of(const struct sure_range *range)
     return range->high - range->low;
 }
 
-static struct sure_range range_without(struct sure *sure, const struct scenario_point *point, double mfu)
+static struct sure_range range_without(
+    struct sure *sure, const struct scenario_point *point, double mfu)
 {
     const struct scenario *options = &point->options;
     struct sure_terms terms = sure_terms(mfu, precision_names[options->strategy.train.precision],
         (double)options->cluster.gpus / (double)hw_gpus_per_node(&point->hw), point->hw.gpu.arch,
         options->strategy.parallelism.model.tensor > 1);
-    return sure_speed(&sure->numbers, &terms, sure_evidence(&sure->numbers, point->hw.gpu.arch) != NULL);
+    return sure_speed(
+        &sure->numbers, &terms, sure_evidence(&sure->numbers, point->hw.gpu.arch) != NULL);
 }
 
 static bool same_axes(const struct strategy_options *a, const struct strategy_options *b)
 {
     const struct parallelism_options *p = &a->parallelism, *q = &b->parallelism;
     return a->kind == b->kind && (p->model.tensor > 1) == (q->model.tensor > 1) &&
-           (p->model.context > 1) == (q->model.context > 1) && (p->model.expert > 1) == (q->model.expert > 1) &&
-           (p->pipeline > 1) == (q->pipeline > 1);
+           (p->model.context > 1) == (q->model.context > 1) &&
+           (p->model.expert > 1) == (q->model.expert > 1) && (p->pipeline > 1) == (q->pipeline > 1);
 }
 
 /* Two points have in common what their names say: of model and GPU, the profile's path, then the
@@ -363,7 +401,8 @@ static double scenario_sure_alike(
     const struct sure *sure, const struct scenario_point *a, const struct scenario_point *b)
 {
     const char *stacks[] = {a->options.stack_path, b->options.stack_path};
-    bool model = strcmp(a->model.shape.name, b->model.shape.name) == 0 && strcmp(a->hw.gpu.name, b->hw.gpu.name) == 0 &&
+    bool model = strcmp(a->model.shape.name, b->model.shape.name) == 0 &&
+                 strcmp(a->hw.gpu.name, b->hw.gpu.name) == 0 &&
                  strcmp(stacks[0] ? stacks[0] : "", stacks[1] ? stacks[1] : "") == 0,
          layout = model && same_axes(&a->options.strategy, &b->options.strategy),
          job = layout && scenario_curve(&a->options) == scenario_curve(&b->options);
@@ -375,7 +414,8 @@ static double scenario_sure_alike(
         log2((double)a->options.cluster.gpus / (double)b->options.cluster.gpus));
 }
 
-static void give(struct sure_range *range, const struct sure *sure, const struct scenario_point *point)
+static void give(
+    struct sure_range *range, const struct sure *sure, const struct scenario_point *point)
 {
     size_t n = (size_t)sure->measured.n;
     double *scaled = xcalloc(n, sizeof *scaled), *with = xcalloc(n, sizeof *with),
@@ -385,7 +425,8 @@ static void give(struct sure_range *range, const struct sure *sure, const struct
         scaled[i] = sure_scaled(&measured->range, log(measured->ratio));
         with[i] = scenario_sure_alike(sure, point, measured->point);
         for (size_t j = 0; j < n; j++)
-            among[i * n + j] = scenario_sure_alike(sure, measured->point, sure->measured.at[j].point);
+            among[i * n + j] =
+                scenario_sure_alike(sure, measured->point, sure->measured.at[j].point);
     }
     sure_given(range, &sure->numbers, (int)n, scaled, with, among);
     free(scaled);
@@ -393,17 +434,19 @@ static void give(struct sure_range *range, const struct sure *sure, const struct
     free(among);
 }
 
-struct sure_range sure_measure(
-    struct sure *sure, const struct scenario_point *point, const struct scenario_result *predicted, double ratio)
+struct sure_range sure_measure(struct sure *sure, const struct scenario_point *point,
+    const struct scenario_result *predicted, double ratio)
 {
     sure_read_file(sure);
-    struct sure_range range = sure->known ? range_without(sure, point, predicted->mfu) : (struct sure_range){0};
+    struct sure_range range =
+        sure->known ? range_without(sure, point, predicted->mfu) : (struct sure_range){0};
     if (sure->known)
         vec_push(&sure->measured, (struct sure_measured){point, ratio, range});
     return range;
 }
 
-const struct sure_range *sure_of_speed(struct sure *sure, const struct scenario_point *point, double mfu)
+const struct sure_range *sure_of_speed(
+    struct sure *sure, const struct scenario_point *point, double mfu)
 {
     sure_read_file(sure);
     struct sure_range *out = ARENA_NEW(&sure->arena, struct sure_range);
@@ -454,7 +497,8 @@ bool sure_is_data_parallel(const struct scenario *options)
     return (kind == STRATEGY_DDP || kind == STRATEGY_FSDP) && !sure_is_shared(options);
 }
 
-struct sure_range sure_of_ratio(struct sure *sure, const struct scenario_point *point, double doublings)
+struct sure_range sure_of_ratio(
+    struct sure *sure, const struct scenario_point *point, double doublings)
 {
     sure_read_file(sure);
     if (!sure->known)
@@ -470,7 +514,8 @@ double sure_peak_bytes(const struct exec_memory *memory)
            memory->peak_category_bytes[HBM_NCCL];
 }
 
-void sure_set(struct sure *sure, const struct scenario_point *points, struct scenario_result *results, int n)
+void sure_set(
+    struct sure *sure, const struct scenario_point *points, struct scenario_result *results, int n)
 {
     for (int i = 0; i < n; i++) {
         struct scenario_result *result = &results[i];
@@ -483,8 +528,8 @@ void sure_set(struct sure *sure, const struct scenario_point *points, struct sce
                 result->tflops_per_gpu * range->high, result->tokens_per_s_per_gpu * range->low,
                 result->tokens_per_s_per_gpu * range->high, range->middle, 0};
         if (sure->known)
-            result->sure.fits =
-                sure_fits(&sure->numbers, sure_peak_bytes(&result->exec.memory), result->exec.memory.capacity_bytes);
+            result->sure.fits = sure_fits(&sure->numbers, sure_peak_bytes(&result->exec.memory),
+                result->exec.memory.capacity_bytes);
     }
 }
 
@@ -499,27 +544,35 @@ void sure_end(struct sure *sure)
 
 static const char *around(struct arena *arena, const struct sure_range *range)
 {
-    return arena_printf(arena, "%+.0f to %+.0f %%", 100 * (range->low - 1), 100 * (range->high - 1));
+    return arena_printf(
+        arena, "%+.0f to %+.0f %%", 100 * (range->low - 1), 100 * (range->high - 1));
 }
 
-const char *sure_sentence(struct arena *arena, const struct sure_numbers *numbers, const struct sure_asked *asked)
+const char *sure_sentence(
+    struct arena *arena, const struct sure_numbers *numbers, const struct sure_asked *asked)
 {
     const char *narrow = around(arena, &asked->narrowest), *wide = around(arena, &asked->widest);
-    const char *text = arena_printf(arena, "9 of 10 measured speeds of such jobs lay %s beside the prediction", wide);
+    const char *text = arena_printf(
+        arena, "9 of 10 measured speeds of such jobs lay %s beside the prediction", wide);
     if (strcmp(narrow, wide) != 0 && asked->widest_gpus == asked->narrowest_gpus)
-        text = arena_printf(arena, "%s where it is least sure, %s where it is surest", text, narrow);
+        text =
+            arena_printf(arena, "%s where it is least sure, %s where it is surest", text, narrow);
     else if (strcmp(narrow, wide) != 0)
-        text = arena_printf(arena, "%s on %" PRId64 " GPU%s, %s on %" PRId64, text, asked->widest_gpus,
-            plural((int)asked->widest_gpus), narrow, asked->narrowest_gpus);
+        text = arena_printf(arena, "%s on %" PRId64 " GPU%s, %s on %" PRId64, text,
+            asked->widest_gpus, plural((int)asked->widest_gpus), narrow, asked->narrowest_gpus);
     if (asked->given)
         text = arena_printf(arena, "%s, given what was measured", text);
-    text = arena_printf(arena, "%s: %" PRId64 " runs of %" PRId64 " makers, each predicted without its own", text,
+    text = arena_printf(arena,
+        "%s: %" PRId64 " runs of %" PRId64 " makers, each predicted without its own", text,
         numbers->runs, numbers->makers);
     const struct sure_evidence *of = asked->evidence;
     return of ? arena_printf(arena,
-                    "%s; %" PRId64 " are on %s GPUs, of %" PRId64 " maker%s, off by %.1f %% in the median", text,
-                    of->runs, of->generation, of->makers, plural((int)of->makers), 100 * of->median)
-              : arena_printf(arena, "%s; none is on a %s GPU, which makes it as wide as a generation left out asks",
+                    "%s; %" PRId64 " are on %s GPUs, of %" PRId64
+                    " maker%s, off by %.1f %% in the median",
+                    text, of->runs, of->generation, of->makers, plural((int)of->makers),
+                    100 * of->median)
+              : arena_printf(arena,
+                    "%s; none is on a %s GPU, which makes it as wide as a generation left out asks",
                     text, asked->arch);
 }
 
@@ -527,15 +580,18 @@ const char *sure_peak_sentence(struct arena *arena, const struct sure_numbers *n
 {
     struct sure_range range = sure_peak(numbers);
     return arena_printf(arena,
-        "9 of 10 measured peaks of memory lay %s beside the prediction (%" PRId64 " runs of %" PRId64 " makers)",
+        "9 of 10 measured peaks of memory lay %s beside the prediction (%" PRId64
+        " runs of %" PRId64 " makers)",
         around(arena, &range), numbers->peak_runs, numbers->peak_makers);
 }
 
-const char *sure_ratio_sentence(struct arena *arena, const struct sure_numbers *numbers, bool shared)
+const char *sure_ratio_sentence(
+    struct arena *arena, const struct sure_numbers *numbers, bool shared)
 {
     const struct sure_ratios *of = &numbers->ratios[shared];
     return arena_printf(arena,
-        "losses in brackets: 9 of 10 measured pairs of two sizes, %s (%" PRId64 " of %" PRId64 " makers)",
+        "losses in brackets: 9 of 10 measured pairs of two sizes, %s (%" PRId64 " of %" PRId64
+        " makers)",
         shared ? "whose ranks share a model" : "data parallelism alone", of->runs, of->makers);
 }
 

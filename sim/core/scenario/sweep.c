@@ -16,28 +16,32 @@ static int axes(const struct sweep *sweep)
     return sweep->keys.n ? sweep->keys.at[sweep->keys.n - 1].axis + 1 : 0;
 }
 
-void sweep_read(struct sweep *sweep, struct config_node node, struct arena *arena, struct diag *diag)
+void sweep_read(
+    struct sweep *sweep, struct config_node node, struct arena *arena, struct diag *diag)
 {
     if (config_kind(node) != CONFIG_SEQUENCE) {
-        diag_input(diag, config_pos(node), "'sweep' is a list of axes, as in '- cluster.gpus: [8, 16]'");
+        diag_input(
+            diag, config_pos(node), "'sweep' is a list of axes, as in '- cluster.gpus: [8, 16]'");
         return;
     }
     for (int i = 0; i < config_count(node); i++) {
         struct config_node axis = config_item(node, i);
         int number = axes(sweep);
         if (config_count(axis) == 0 || config_kind(axis) != CONFIG_MAPPING) {
-            diag_input(diag, config_pos(axis), "an axis of 'sweep' is a mapping, as in 'cluster.gpus: [8, 16]'");
+            diag_input(diag, config_pos(axis),
+                "an axis of 'sweep' is a mapping, as in 'cluster.gpus: [8, 16]'");
             continue;
         }
         for (int j = 0; j < config_count(axis); j++) {
             struct config_node key = config_key(axis, j), values = config_item(axis, j);
             if (config_kind(values) != CONFIG_SEQUENCE || config_count(values) == 0)
-                diag_input(diag, config_pos(values), "'%.80s' is swept over a list of values, as in [8, 16]",
-                    config_text(key));
+                diag_input(diag, config_pos(values),
+                    "'%.80s' is swept over a list of values, as in [8, 16]", config_text(key));
             else
-                vec_push(
-                    &sweep->keys, (struct sweep_key){scenario_key_path(arena_strdup(arena, config_text(key)), arena),
-                                      config_pos(key), values, number});
+                vec_push(&sweep->keys,
+                    (struct sweep_key){
+                        scenario_key_path(arena_strdup(arena, config_text(key)), arena),
+                        config_pos(key), values, number});
         }
     }
 }
@@ -63,12 +67,13 @@ void sweep_drop(struct sweep *sweep, const char *path)
             remove_key(sweep, i);
 }
 
-void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *base, struct arena *arena,
-    struct config_origins *origins, struct diag *diag)
+void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *base,
+    struct arena *arena, struct config_origins *origins, struct diag *diag)
 {
     bool list = config_kind(key.values) == CONFIG_SEQUENCE;
     if (strcmp(key.path, "sweep") == 0) {
-        diag_input(diag, key.at, "'sweep' is for files; sweep a key by a list, as in --set cluster.gpus='[8, 16]'");
+        diag_input(diag, key.at,
+            "'sweep' is for files; sweep a key by a list, as in --set cluster.gpus='[8, 16]'");
         return;
     }
     if (list && config_count(key.values) == 0) {
@@ -99,8 +104,8 @@ static void check_values(const struct sweep_key *key, struct arena *arena, struc
     struct diag reported = DIAG_INIT;
     for (int i = 0; i < config_count(key->values); i++) {
         struct scenario scratch = {0};
-        config_assign(
-            key->path, key->at, config_item(key->values, i), &scenario_table, &scratch, arena, NULL, &reported);
+        config_assign(key->path, key->at, config_item(key->values, i), &scenario_table, &scratch,
+            arena, NULL, &reported);
     }
     diag_merge(diag, &reported);
 }
@@ -112,12 +117,13 @@ static void sweep_check_key(const struct sweep *sweep, int i, struct diag *diag)
     for (int j = 0; j < i; j++) {
         const struct sweep_key *other = &sweep->keys.at[j];
         if (strcmp(key->path, other->path) == 0)
-            diag_input(
-                diag, key->at, "'%.80s' is swept twice (first at line %d); merge the lists", key->path, other->at.line);
+            diag_input(diag, key->at, "'%.80s' is swept twice (first at line %d); merge the lists",
+                key->path, other->at.line);
         int n = config_count(key->values), n_other = config_count(other->values);
         if (key->axis == other->axis && n != n_other)
             diag_input(diag, key->at,
-                "'%.80s' has %d values, '%.80s' beside it has %d; keys of one axis go together, value by value",
+                "'%.80s' has %d values, '%.80s' beside it has %d; keys of one axis go together, "
+                "value by value",
                 key->path, n, other->path, n_other);
     }
 }
@@ -140,8 +146,8 @@ void sweep_check(const struct sweep *sweep, struct arena *arena, struct diag *di
     for (int axis = 0; axis < axes(sweep); axis++) {
         points *= axis_length(sweep, axis);
         if (points > SCENARIO_MAX_POINTS) {
-            diag_input(diag, sweep->keys.at[0].at, "the sweep has more than %d points; shorten its lists",
-                SCENARIO_MAX_POINTS);
+            diag_input(diag, sweep->keys.at[0].at,
+                "the sweep has more than %d points; shorten its lists", SCENARIO_MAX_POINTS);
             return;
         }
     }
@@ -155,8 +161,8 @@ int sweep_points(const struct sweep *sweep)
     return points;
 }
 
-void sweep_assign(
-    const struct sweep *sweep, int point, struct scenario *options, struct arena *arena, struct config_origins *origins)
+void sweep_assign(const struct sweep *sweep, int point, struct scenario *options,
+    struct arena *arena, struct config_origins *origins)
 {
     int stride = sweep_points(sweep), axis = -1, choice = 0;
     struct diag diag = DIAG_INIT;

@@ -1,8 +1,9 @@
-/* Settings that somebody gave and that the job does not read: those of another strategy, a sharding group where nothing
- * is sharded in groups ... One warning for each of them.
+/* Settings that somebody gave and that the job does not read: those of another strategy, a sharding
+ * group where nothing is sharded in groups ... One warning for each of them.
  *
- * A setting's table says where it counts (config_condition()); conditions on the model are decided here. A setting at
- * its default may always be said. Nothing is warned of that any point of the sweep reads. */
+ * A setting's table says where it counts (config_condition()); conditions on the model are decided
+ * here. A setting at its default may always be said. Nothing is warned of that any point of the
+ * sweep reads. */
 #include "scenario/file.h"
 
 #include <string.h>
@@ -28,35 +29,42 @@ static bool unread_is_said(enum origin_kind kind)
     return kind == ORIGIN_FILE || kind == ORIGIN_COMMAND_LINE || kind == ORIGIN_TABLE;
 }
 
-/* Said together with what decides: a file's settings are meant for the strategy that the file itself names, not for one
- * from the command line. */
-static bool unread_is_meant(const struct scenario_point *point, enum origin_kind kind, const char *decider)
+/* Said together with what decides: a file's settings are meant for the strategy that the file
+ * itself names, not for one from the command line. */
+static bool unread_is_meant(
+    const struct scenario_point *point, enum origin_kind kind, const char *decider)
 {
     enum origin_kind decided = scenario_origin(point, decider).kind;
-    return unread_is_said(kind) && (kind == ORIGIN_COMMAND_LINE || !unread_is_said(decided) || decided == kind);
+    return unread_is_said(kind) &&
+           (kind == ORIGIN_COMMAND_LINE || !unread_is_said(decided) || decided == kind);
 }
 
-/* Where somebody says what begins with prefix, or is path alone, and means it; NULL: nobody does. */
+/* Where somebody says what begins with prefix, or is path alone, and means it; NULL: nobody does.
+ */
 static const struct config_origin *unread_given(
     const struct scenario_point *point, const char *path, bool section, const char *decider)
 {
     for (int i = 0; i < point->origins.list.n; i++) {
         const struct config_origin *origin = &point->origins.list.at[i];
-        bool is = section ? strncmp(origin->path, path, strlen(path)) == 0 : strcmp(origin->path, path) == 0;
+        bool is = section ? strncmp(origin->path, path, strlen(path)) == 0
+                          : strcmp(origin->path, path) == 0;
         if (is && unread_is_meant(point, origin->kind, decider))
             return origin;
     }
     return NULL;
 }
 
-static void unread_warn(struct unread *unread, const struct config_origin *given, const struct config_unmet *unmet)
+static void unread_warn(
+    struct unread *unread, const struct config_origin *given, const struct config_unmet *unmet)
 {
-    diag_warn(unread->diag, given->at, "'%s' is not read where '%s' is %s; leave it out, or take %s", given->path,
-        unmet->path, unmet->value, unmet->wanted);
+    diag_warn(unread->diag, given->at,
+        "'%s' is not read where '%s' is %s; leave it out, or take %s", given->path, unmet->path,
+        unmet->value, unmet->wanted);
 }
 
 /* "model = experts": what a setting needs of the model and of how it is cut. */
-static enum config_decided unread_decide(struct config_unmet *unmet, const char *part, const void *self)
+static enum config_decided unread_decide(
+    struct config_unmet *unmet, const char *part, const void *self)
 {
     const struct scenario_point *point = self;
     const struct model_shape *shape = &point->model.shape;
@@ -82,7 +90,8 @@ static enum config_decided unread_decide(struct config_unmet *unmet, const char 
 static const char *const unread_sections[] = {STRATEGY_SECTIONS(UNREAD_SECTION)};
 enum { UNREAD_SECTIONS = sizeof unread_sections / sizeof *unread_sections };
 
-/* It stands in a section that the point's strategy does not read, of which unread_check_section() warns. */
+/* It stands in a section that the point's strategy does not read, of which unread_check_section()
+ * warns. */
 static bool unread_is_elsewhere(const struct scenario_point *point, const char *path)
 {
     for (int i = 0; i < UNREAD_SECTIONS; i++) {
@@ -98,14 +107,16 @@ static void unread_check_setting(struct unread *unread, const struct unread_sett
     struct config_unmet first = {0};
     const struct config_origin *given = NULL;
     struct arena *arena = &unread->scratch;
-    const char *usual = config_value_text(setting->field, (const char *)&unread->defaults + setting->at, arena);
+    const char *usual =
+        config_value_text(setting->field, (const char *)&unread->defaults + setting->at, arena);
     for (int i = 0; i < unread->n; i++) {
         const struct scenario_point *point = &unread->points[i];
         struct config_unmet unmet;
-        const char *value = config_value_text(setting->field, (const char *)&point->options + setting->at, arena);
+        const char *value =
+            config_value_text(setting->field, (const char *)&point->options + setting->at, arena);
         if (unread_is_elsewhere(point, setting->path) || strcmp(value, usual) == 0 ||
-            config_condition(
-                &unmet, setting->field->when, &scenario_table, &point->options, unread_decide, point, arena))
+            config_condition(&unmet, setting->field->when, &scenario_table, &point->options,
+                unread_decide, point, arena))
             return;
         first = i == 0 ? unmet : first;
         given = given ? given : unread_given(point, setting->path, false, unmet.path);
@@ -114,13 +125,15 @@ static void unread_check_setting(struct unread *unread, const struct unread_sett
         unread_warn(unread, given, &first);
 }
 
-static void unread_check_table(struct unread *unread, const struct config_table *table, const char *prefix, size_t at)
+static void unread_check_table(
+    struct unread *unread, const struct config_table *table, const char *prefix, size_t at)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         const char *path = arena_printf(&unread->scratch, "%s%s", prefix, field->key);
         if (field->type == FIELD_SECTION)
-            unread_check_table(unread, field->section, arena_printf(&unread->scratch, "%s.", path), at + field->offset);
+            unread_check_table(unread, field->section, arena_printf(&unread->scratch, "%s.", path),
+                at + field->offset);
         else if (field->when)
             unread_check_setting(unread, &(struct unread_setting){path, field, at + field->offset});
     }
@@ -136,12 +149,14 @@ static void unread_check_section(struct unread *unread, const char *section)
             return;
         given = given ? given : unread_given(&unread->points[i], prefix, true, "strategy");
     }
-    struct config_unmet unmet = {"strategy", strategy_kind_names[unread->points[0].options.strategy.kind], section};
+    struct config_unmet unmet = {
+        "strategy", strategy_kind_names[unread->points[0].options.strategy.kind], section};
     if (given)
         unread_warn(unread, given, &unmet);
 }
 
-/* A list of GPUs none of which any point's job has; the list of a point may differ from another's. */
+/* A list of GPUs none of which any point's job has; the list of a point may differ from another's.
+ */
 static void unread_check_slow_gpus(const struct unread *unread)
 {
     const struct scenario_point *given = NULL;
@@ -155,8 +170,8 @@ static void unread_check_slow_gpus(const struct unread *unread)
     }
     if (given)
         diag_warn(unread->diag, scenario_origin(given, "cluster.slow_gpus").at,
-            "the job has none of the GPUs '%s': its %lld are on node0 to node%lld", given->options.cluster.slow_gpus,
-            (long long)given->options.cluster.gpus,
+            "the job has none of the GPUs '%s': its %lld are on node0 to node%lld",
+            given->options.cluster.slow_gpus, (long long)given->options.cluster.gpus,
             (long long)(given->options.cluster.gpus - 1) / hw_gpus_per_node(&given->hw));
 }
 

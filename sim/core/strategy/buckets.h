@@ -1,5 +1,6 @@
-/* Private to strategy/: gradients that are reduced in buckets. Tensors join the bucket that is filling in the order in
- * which their gradients become ready; the strategy says in which unit it counts, and when a bucket goes. */
+/* Private to strategy/: gradients that are reduced in buckets. Tensors join the bucket that is
+ * filling in the order in which their gradients become ready; the strategy says in which unit it
+ * counts, and when a bucket goes. */
 #ifndef FLOPCAST_STRATEGY_BUCKETS_H
 #define FLOPCAST_STRATEGY_BUCKETS_H
 

@@ -1,5 +1,5 @@
-/* Private to strategy/: a job whose options are looked at, of check.c (what excludes one another) and
- * check_parallelism.c (how it is cut). */
+/* Private to strategy/: a job whose options are looked at, of check.c (what excludes one another)
+ * and check_parallelism.c (how it is cut). */
 #ifndef FLOPCAST_STRATEGY_CHECK_H
 #define FLOPCAST_STRATEGY_CHECK_H
 

@@ -11,23 +11,26 @@
 static bool check_parallelism_check_ranks(const struct job_check *check)
 {
     const struct parallelism_options *parallel = &check->options->parallelism;
-    int64_t tensor = model_tensor_ranks(&parallel->model), context = model_context_ranks(&parallel->model),
+    int64_t tensor = model_tensor_ranks(&parallel->model),
+            context = model_context_ranks(&parallel->model),
             expert = strategy_expert_axis(parallel), of_one = tensor * context * parallel->pipeline;
     const char *key = parallel->pipeline > 1 ? "parallelism.pipeline"
                       : tensor > 1           ? "parallelism.tensor"
                                              : "parallelism.context";
     if (check->gpus % of_one != 0) {
         diag_input(check->diag, job_at(check, key),
-            "%lld tensor x %lld context x %lld pipeline ranks are %lld, which does not divide %d GPUs; a product out "
+            "%lld tensor x %lld context x %lld pipeline ranks are %lld, which does not divide %d "
+            "GPUs; a product out "
             "of %s does",
-            (long long)tensor, (long long)context, (long long)parallel->pipeline, (long long)of_one, check->gpus,
-            divisors(check->gpus).text);
+            (long long)tensor, (long long)context, (long long)parallel->pipeline, (long long)of_one,
+            check->gpus, divisors(check->gpus).text);
         return false;
     }
     if (check->gpus / of_one % expert == 0)
         return true;
     diag_input(check->diag, job_at(check, "parallelism.expert"),
-        "%lld ranks of expert parallelism do not divide the %lld of data parallelism; take one of %s",
+        "%lld ranks of expert parallelism do not divide the %lld of data parallelism; take one of "
+        "%s",
         (long long)expert, (long long)(check->gpus / of_one), divisors(check->gpus / of_one).text);
     return false;
 }
@@ -39,7 +42,8 @@ static bool check_order(const struct job_check *check, struct mesh *mesh)
         return true;
     if (mesh->folded) {
         diag_input(check->diag, job_at(check, "parallelism.order"),
-            "in '%s' stages of %d ranks' experts are not the stages of the rest; put 'pp' last, as in %s",
+            "in '%s' stages of %d ranks' experts are not the stages of the rest; put 'pp' last, as "
+            "in %s",
             check->options->parallelism.order, mesh->ranks, mesh_order_default);
         return false;
     }
@@ -49,7 +53,8 @@ static bool check_order(const struct job_check *check, struct mesh *mesh)
     return false;
 }
 
-/* Groups that the ranks communicate in: their axes lie side by side, and their members evenly on the nodes. */
+/* Groups that the ranks communicate in: their axes lie side by side, and their members evenly on
+ * the nodes. */
 static void check_parallelism_check_groups(const struct job_check *check, const struct mesh *mesh)
 {
     static const struct {
@@ -63,11 +68,13 @@ static void check_parallelism_check_groups(const struct job_check *check, const 
     };
     int node = hw_gpus_per_node(check->hw);
     const unsigned of_model = 1U << AXIS_TP | 1U << AXIS_CP | 1U << AXIS_EP | 1U << AXIS_PP;
-    bool alone = mesh_degree(mesh, of_model) * mesh_degree(mesh, of_model | AXES_OF_EXPERT_GRID) == 1;
+    bool alone =
+        mesh_degree(mesh, of_model) * mesh_degree(mesh, of_model | AXES_OF_EXPERT_GRID) == 1;
     for (size_t i = 0; i < sizeof groups / sizeof *groups && !alone; i++) {
         if (!mesh_axes_are_side_by_side(mesh, groups[i].axes)) {
             diag_input(check->diag, job_at(check, "parallelism.order"),
-                "the axes of a group of %s parallelism do not lie side by side in '%s', which is not simulated; take "
+                "the axes of a group of %s parallelism do not lie side by side in '%s', which is "
+                "not simulated; take "
                 "%s",
                 groups[i].what, check->options->parallelism.order, mesh_order_default);
             continue;
@@ -75,8 +82,10 @@ static void check_parallelism_check_groups(const struct job_check *check, const 
         struct mesh_group group = mesh_group(mesh, groups[i].axes);
         if (!mesh_group_lies_evenly(&group, check->gpus, node))
             diag_input(check->diag, job_at(check, groups[i].key),
-                "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more GPUs on one node than "
-                "on another, which is not simulated; take degrees that divide %d, or multiples of it",
+                "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more "
+                "GPUs on one node than "
+                "on another, which is not simulated; take degrees that divide %d, or multiples of "
+                "it",
                 group.size, groups[i].what, group.stride, node, node);
     }
 }
@@ -85,32 +94,39 @@ static void check_model_parallel(const struct job_check *check)
 {
     const struct strategy_options *options = check->options;
     const struct model_parallel *parallel = &options->parallelism.model;
-    bool tensor = parallel->tensor > 1, context = parallel->context > 1, expert = parallel->expert > 1;
+    bool tensor = parallel->tensor > 1, context = parallel->context > 1,
+         expert = parallel->expert > 1;
     const char *key = expert    ? "parallelism.expert"
                       : tensor  ? "parallelism.tensor"
                       : context ? "parallelism.context"
                                 : "parallelism.sequence";
     unsigned takes = strategies[options->kind]->takes;
-    bool takes_tensor = takes & 1U << PARALLEL_TENSOR, takes_context = takes & 1U << PARALLEL_CONTEXT;
+    bool takes_tensor = takes & 1U << PARALLEL_TENSOR,
+         takes_context = takes & 1U << PARALLEL_CONTEXT;
     if (!tensor && !context && !expert && !parallel->sequence)
         return;
     if (expert && !(takes & 1U << PARALLEL_EXPERT))
         diag_input(check->diag, job_at(check, key),
             "expert parallelism is simulated with strategy: megatron or fsdp; take one of them");
     if (!takes_tensor || (context && !takes_context))
-        diag_input(check->diag, job_at(check, key), "%s parallelism is simulated with strategy %s; take one of them",
+        diag_input(check->diag, job_at(check, key),
+            "%s parallelism is simulated with strategy %s; take one of them",
             tensor && !takes_tensor ? "tensor" : "context",
-            context ? "megatron, nanotron, fsdp or ddp" : "megatron, nanotron, fsdp, ddp or deepspeed");
+            context ? "megatron, nanotron, fsdp or ddp"
+                    : "megatron, nanotron, fsdp, ddp or deepspeed");
     if (tensor && parallel->tensor_overlap == TENSOR_MICRO_PIPELINE &&
         (!parallel->sequence || parallel->tensor > hw_gpus_per_node(check->hw)))
         diag_input(check->diag, job_at(check, "parallelism.tensor_overlap"),
-            "micro_pipeline copies parts of the sequence between the GPUs of a node; take parallelism.sequence: true "
+            "micro_pipeline copies parts of the sequence between the GPUs of a node; take "
+            "parallelism.sequence: true "
             "and at most %d tensor ranks",
             hw_gpus_per_node(check->hw));
-    if (parallel->gather_dim == 1 && parallel->sequence && parallel->tensor_overlap != TENSOR_BLOCKING &&
+    if (parallel->gather_dim == 1 && parallel->sequence &&
+        parallel->tensor_overlap != TENSOR_BLOCKING &&
         parallel->tensor_overlap != TENSOR_MICRO_PIPELINE)
         diag_input(check->diag, job_at(check, "parallelism.gather_dim"),
-            "Megatron-LM's overlap '%s' gathers dimension 0; take that, or parallelism.tensor_overlap: none or "
+            "Megatron-LM's overlap '%s' gathers dimension 0; take that, or "
+            "parallelism.tensor_overlap: none or "
             "micro_pipeline, which are DTensor's",
             tensor_overlap_names[parallel->tensor_overlap]);
     if (!check->model)
@@ -132,13 +148,15 @@ static void check_fully_shard(const struct job_check *check)
             "in a pipeline FSDP is simulated as fully_shard; take fsdp.version: 2");
     if (options->train.autocast)
         diag_input(check->diag, job_at(check, "train.autocast"),
-            "under autocast weights are cast for each pass, which is not simulated in a pipeline; leave it out");
+            "under autocast weights are cast for each pass, which is not simulated in a pipeline; "
+            "leave it out");
     if (options->fsdp.cpu_offload)
-        diag_input(
-            check->diag, job_at(check, "fsdp.cpu_offload"), "offloading is not simulated in a pipeline; leave it out");
+        diag_input(check->diag, job_at(check, "fsdp.cpu_offload"),
+            "offloading is not simulated in a pipeline; leave it out");
     if (check->model && check->model->shape.tied_embeddings)
         diag_input(check->diag, job_at(check, "parallelism.pipeline"),
-            "'%s' has its embeddings tied, which torchtitan does not train in a pipeline; take strategy: megatron or "
+            "'%s' has its embeddings tied, which torchtitan does not train in a pipeline; take "
+            "strategy: megatron or "
             "nanotron",
             check->model->shape.name);
 }
@@ -151,12 +169,14 @@ static void check_parallelism_check_stages(const struct job_check *check)
     bool deepspeed = options->kind == STRATEGY_DEEPSPEED, fsdp = options->kind == STRATEGY_FSDP;
     if (!(strategies[options->kind]->takes & 1U << PARALLEL_PIPELINE))
         diag_input(check->diag, place,
-            "a pipeline is simulated with strategy: megatron, nanotron, deepspeed or fsdp; take one of them");
+            "a pipeline is simulated with strategy: megatron, nanotron, deepspeed or fsdp; take "
+            "one of them");
     if (fsdp)
         check_fully_shard(check);
     if (deepspeed && options->zero.stage > 1)
         diag_input(check->diag, job_at(check, "deepspeed.zero_optimization.stage"),
-            "DeepSpeed's pipelines take stage 1 at most, not %lld; take 1 or 0, or leave out 'parallelism.pipeline'",
+            "DeepSpeed's pipelines take stage 1 at most, not %lld; take 1 or 0, or leave out "
+            "'parallelism.pipeline'",
             (long long)options->zero.stage);
     if (deepspeed && options->zero.offload_optimizer)
         diag_input(check->diag, job_at(check, "deepspeed.zero_optimization.offload_optimizer"),
@@ -164,21 +184,28 @@ static void check_parallelism_check_stages(const struct job_check *check)
     if (deepspeed && options->parallelism.virtual_stages > 1)
         diag_input(check->diag, job_at(check, "parallelism.virtual"),
             "DeepSpeed's pipelines have one model chunk a stage; leave it out");
-    if (options->train.lora_rank > 0 && options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_FSDP)
+    if (options->train.lora_rank > 0 && options->kind != STRATEGY_MEGATRON &&
+        options->kind != STRATEGY_FSDP)
         diag_input(check->diag, job_at(check, "train.lora_rank"),
-            "adapters in a pipeline are simulated with strategy: megatron or fsdp; take one of them, or leave them "
+            "adapters in a pipeline are simulated with strategy: megatron or fsdp; take one of "
+            "them, or leave them "
             "out");
     if (options->train.use_cache)
-        diag_input(check->diag, job_at(check, "train.use_cache"), "this is not simulated in a pipeline; leave it out");
+        diag_input(check->diag, job_at(check, "train.use_cache"),
+            "this is not simulated in a pipeline; leave it out");
     if (!check->model)
         return;
     const struct model_shape *shape = &check->model->shape;
-    if (shape->n_decoder_layers > 0 || shape->family == MODEL_CONVNET || shape->family == MODEL_DHEN)
+    if (shape->n_decoder_layers > 0 || shape->family == MODEL_CONVNET ||
+        shape->family == MODEL_DHEN)
         diag_input(check->diag, place,
-            "model '%s' is no single stack of transformer blocks, which a pipeline is simulated for", shape->name);
+            "model '%s' is no single stack of transformer blocks, which a pipeline is simulated "
+            "for",
+            shape->name);
     if (shape->mtp_layers > 0 && options->kind != STRATEGY_MEGATRON)
         diag_input(check->diag, place,
-            "multi-token prediction of '%s' is simulated in a pipeline of strategy: megatron only", shape->name);
+            "multi-token prediction of '%s' is simulated in a pipeline of strategy: megatron only",
+            shape->name);
 }
 
 /* Blocks as torchtitan splits them. */
@@ -190,13 +217,14 @@ static void check_split(const struct job_check *check, int64_t blocks)
     int64_t most = weighted ? (blocks + 2) / 2 : blocks;
     if (options->first_layers >= 0 || options->last_layers >= 0)
         diag_input(check->diag, job_at(check, "parallelism.partition_method"),
-            "%s decides what each model chunk has; leave out 'parallelism.first_layers' and 'last_layers', or take "
+            "%s decides what each model chunk has; leave out 'parallelism.first_layers' and "
+            "'last_layers', or take "
             "uniform",
             partition_method_names[options->partition_method]);
     if (chunks > most)
         diag_input(check->diag, job_at(check, "parallelism.pipeline"),
-            "%lld model chunks share %lld blocks%s; take %lld at most", (long long)chunks, (long long)blocks,
-            weighted ? ", the embedding and the head" : "", (long long)most);
+            "%lld model chunks share %lld blocks%s; take %lld at most", (long long)chunks,
+            (long long)blocks, weighted ? ", the embedding and the head" : "", (long long)most);
 }
 
 /* Blocks by what they count. */
@@ -211,11 +239,12 @@ static void check_costs(const struct job_check *check, int64_t blocks)
             partition_method_names[options->partition_method]);
     if (blocks < options->pipeline)
         diag_input(check->diag, job_at(check, "parallelism.pipeline"),
-            "%lld stages share %lld blocks; take %lld at most", (long long)options->pipeline, (long long)blocks,
-            (long long)blocks);
+            "%lld stages share %lld blocks; take %lld at most", (long long)options->pipeline,
+            (long long)blocks, (long long)blocks);
 }
 
-/* left: blocks that are not said to be of the first or the last chunk; even: chunks that share them. */
+/* left: blocks that are not said to be of the first or the last chunk; even: chunks that share
+ * them. */
 static void check_chunks(const struct job_check *check, int64_t left, int64_t even)
 {
     const struct parallelism_options *options = &check->options->parallelism;
@@ -223,15 +252,20 @@ static void check_chunks(const struct job_check *check, int64_t left, int64_t ev
         job_at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline");
     if (even < 0 || (even == 0 && left != 0))
         diag_input(check->diag, place,
-            "'first_layers' and 'last_layers' leave %lld blocks for no model chunk; have them hold all, or take more "
+            "'first_layers' and 'last_layers' leave %lld blocks for no model chunk; have them hold "
+            "all, or take more "
             "stages",
             (long long)left);
     else if (left < even || (even > 0 && left % even != 0))
         diag_input(check->diag, place,
-            "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a number of chunks out of "
-            "%s, or say how many the first and the last one have (parallelism.first_layers, last_layers)",
-            (long long)left, (long long)even, (long long)options->pipeline, (long long)options->virtual_stages,
-            even < options->pipeline * options->virtual_stages ? " beside the first and the last" : "",
+            "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a "
+            "number of chunks out of "
+            "%s, or say how many the first and the last one have (parallelism.first_layers, "
+            "last_layers)",
+            (long long)left, (long long)even, (long long)options->pipeline,
+            (long long)options->virtual_stages,
+            even < options->pipeline * options->virtual_stages ? " beside the first and the last"
+                                                               : "",
             divisors(left).text);
 }
 
@@ -245,10 +279,12 @@ static void check_layers(const struct job_check *check)
     if (!check->model)
         return;
     if (options->virtual_stages == 1 && (first == 0 || last == 0))
-        diag_input(check->diag, job_at(check, first == 0 ? "parallelism.first_layers" : "parallelism.last_layers"),
-            "a stage of one model chunk has a block at least; take 1 or more, or parallelism.virtual");
-    bool splits =
-        options->partition_method == PARTITION_SPLIT_POINTS || options->partition_method == PARTITION_WEIGHTED;
+        diag_input(check->diag,
+            job_at(check, first == 0 ? "parallelism.first_layers" : "parallelism.last_layers"),
+            "a stage of one model chunk has a block at least; take 1 or more, or "
+            "parallelism.virtual");
+    bool splits = options->partition_method == PARTITION_SPLIT_POINTS ||
+                  options->partition_method == PARTITION_WEIGHTED;
     if (options->partition_method != PARTITION_UNIFORM) {
         (splits ? check_split : check_costs)(check, blocks);
         return;
@@ -265,14 +301,17 @@ static void check_v(const struct job_check *check, int64_t micro_batches)
     int kind = check->options->kind;
     if (kind != STRATEGY_FSDP && kind != STRATEGY_MEGATRON)
         diag_input(check->diag, job_at(check, "parallelism.schedule"),
-            "schedule %s is simulated with strategy fsdp, as torchtitan has it, or megatron; take one of them", name);
+            "schedule %s is simulated with strategy fsdp, as torchtitan has it, or megatron; take "
+            "one of them",
+            name);
     if (options->virtual_stages != SCHEDULE_V_CHUNKS)
         diag_input(check->diag, job_at(check, "parallelism.virtual"),
             "schedule %s has two model chunks a stage, which lie in a V; take 2, not %lld", name,
             (long long)options->virtual_stages);
     if (micro_batches < least)
         diag_input(check->diag, job_at(check, "parallelism.schedule"),
-            "schedule %s takes %lld micro-batches a step at least, two for each stage, not %lld; take another batch, "
+            "schedule %s takes %lld micro-batches a step at least, two for each stage, not %lld; "
+            "take another batch, "
             "or ZBVZeroBubble",
             name, (long long)least, (long long)micro_batches);
 }
@@ -285,20 +324,25 @@ static void check_schedule(const struct job_check *check)
     if (schedule_is_v(options->schedule) && options->pipeline > 1)
         check_v(check, batch.micro_batches);
     else if (options->virtual_stages > 1 && options->pipeline == 1)
-        diag_input(check->diag, place, "one stage has one model chunk; leave it out, or take 'parallelism.pipeline'");
+        diag_input(check->diag, place,
+            "one stage has one model chunk; leave it out, or take 'parallelism.pipeline'");
     else if (options->virtual_stages > 1 && options->schedule != SCHEDULE_1F1B)
         diag_input(check->diag, place,
-            "schedule %s has one model chunk a stage; take 1F1B, which is interleaved then, or ZBVZeroBubble",
+            "schedule %s has one model chunk a stage; take 1F1B, which is interleaved then, or "
+            "ZBVZeroBubble",
             pipeline_schedule_names[options->schedule]);
     else if (options->virtual_stages > 1 && batch.micro_batches % options->pipeline != 0)
         diag_input(check->diag, place,
-            "interleaved stages take micro-batches in groups of %lld, which do not divide the %lld of a step; take "
+            "interleaved stages take micro-batches in groups of %lld, which do not divide the %lld "
+            "of a step; take "
             "another batch",
             (long long)options->pipeline, (long long)batch.micro_batches);
     if (batch.last != check->options->train.micro_batch)
         diag_input(check->diag, job_at(check, "train.micro_batch"),
-            "micro-batches of %lld leave %lld sequences over, which a pipeline cannot; take a divisor of %lld",
-            (long long)check->options->train.micro_batch, (long long)batch.last, (long long)batch.samples);
+            "micro-batches of %lld leave %lld sequences over, which a pipeline cannot; take a "
+            "divisor of %lld",
+            (long long)check->options->train.micro_batch, (long long)batch.last,
+            (long long)batch.samples);
 }
 
 static void check_global_batch(const struct job_check *check)
@@ -323,7 +367,8 @@ static bool check_shards(const struct job_check *check, int data)
     if (shard >= 1 && copies % shard == 0)
         return true;
     diag_input(check->diag, job_at(check, "parallelism.expert"),
-        "%lld expert ranks leave %d of data parallelism beside each other, which do not divide into shards of %d; take "
+        "%lld expert ranks leave %d of data parallelism beside each other, which do not divide "
+        "into shards of %d; take "
         "fewer expert ranks, or another fsdp.sharding_group_size",
         (long long)check->options->parallelism.model.expert, copies, shard);
     return false;
@@ -341,17 +386,18 @@ static bool check_instances(const struct job_check *check, int data)
     struct source_pos place = job_at(check, "megatron.num_distributed_optimizer_instances");
     if (copies % instances != 0)
         diag_input(check->diag, place,
-            "%d instances do not divide the %d ranks that hold the same parameters; take one of %s", instances, copies,
-            divisors(copies).text);
+            "%d instances do not divide the %d ranks that hold the same parameters; take one of %s",
+            instances, copies, divisors(copies).text);
     else if (model_expert_folds(&cut))
         diag_input(check->diag, place,
-            "several instances are not simulated where experts are cut otherwise than the rest; take 1, or "
+            "several instances are not simulated where experts are cut otherwise than the rest; "
+            "take 1, or "
             "parallelism.expert_tensor as parallelism.tensor");
     return check->diag->n_errors == before;
 }
 
-bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, const struct hw *hw,
-    int gpus, const struct strategy_places *places, struct diag *diag)
+bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, const struct strategy_places *places, struct diag *diag)
 {
     const struct job_check check = {options, model, hw, gpus, places, diag};
     struct mesh mesh;

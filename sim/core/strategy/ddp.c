@@ -1,24 +1,27 @@
 /* PyTorch's DistributedDataParallel as a plan, and (single_device) the module alone. Source:
  * torch/csrc/distributed/c10d/reducer.cpp of PyTorch 2, restated.
  *
- * Every rank holds the whole model, its gradients and optimizer state. Gradients go into buckets of bucket_cap_bytes
- * (the first first_bucket_bytes) in the order in which they become ready (the order after the rebuild in the first
- * step); a full bucket is all-reduced while backward goes on. The buckets are a second copy of the gradients, which are
- * copied out of them at the end; with gradient_as_bucket_view a gradient is given up for its place in the bucket once
- * it has been copied there. (That it is copied follows from zero_grad(set_to_none=True): autograd makes a new one in
- * every step.)
+ * Every rank holds the whole model, its gradients and optimizer state. Gradients go into buckets of
+ * bucket_cap_bytes (the first first_bucket_bytes) in the order in which they become ready (the
+ * order after the rebuild in the first step); a full bucket is all-reduced while backward goes on.
+ * The buckets are a second copy of the gradients, which are copied out of them at the end; with
+ * gradient_as_bucket_view a gradient is given up for its place in the bucket once it has been
+ * copied there. (That it is copied follows from zero_grad(set_to_none=True): autograd makes a new
+ * one in every step.)
  * - Mixed precision is autocast: FP32 parameters are cast for each use, gradients are FP32.
  * - With gradient accumulation only the last micro-step communicates (no_sync).
- * - LOMO goes without the reducer: each gradient is all-reduced alone, used and freed before backward goes on
- *   (lomo_optim/lomo.py, fuse_update).
- * - broadcast_buffers: before a step's first forward pass rank 0's statistics of BatchNorm go to all, joined by format,
- *   and are copied out one by one (broadcast_coalesced, c10d/comm.cpp).
- * - One rank goes through all of that: its buckets are filled and emptied like those of many. Only NCCL launches
- *   nothing for it, as the collectives work in place (ncclEnqueueCheck: nRanks == 1); the host pays for them.
+ * - LOMO goes without the reducer: each gradient is all-reduced alone, used and freed before
+ *   backward goes on (lomo_optim/lomo.py, fuse_update).
+ * - broadcast_buffers: before a step's first forward pass rank 0's statistics of BatchNorm go to
+ *   all, joined by format, and are copied out one by one (broadcast_coalesced, c10d/comm.cpp).
+ * - One rank goes through all of that: its buckets are filled and emptied like those of many. Only
+ *   NCCL launches nothing for it, as the collectives work in place (ncclEnqueueCheck: nRanks == 1);
+ *   the host pays for them.
  *
- * - divide_buckets: PyTorch before 1.6 divides a full bucket in place before it goes (Reducer::mark_variable_ready);
- * since then the copy into it does.
- * - zero_grad false: a training loop that never calls it adds each step's gradients to those before it.
+ * - divide_buckets: PyTorch before 1.6 divides a full bucket in place before it goes
+ * (Reducer::mark_variable_ready); since then the copy into it does.
+ * - zero_grad false: a training loop that never calls it adds each step's gradients to those before
+ *   it.
  *
  * Ignored: find_unused_parameters, static_graph, zero_grad(set_to_none=False). */
 #include "strategy/buckets.h"
@@ -41,15 +44,15 @@ struct ddp {
 static plan_wait collective(struct ddp *ddp, const char *name, enum coll_kind kind, double bytes)
 {
     struct plan_builder *builder = &ddp->emit->builder;
-    plan_wait op =
-        emit_collective(ddp->emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), name, kind, bytes, ddp->group);
+    plan_wait op = emit_collective(ddp->emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
+        name, kind, bytes, ddp->group);
     if (op == PLAN_NO_OP)
         plan_host(builder, name, ddp->emit->options->host.collective_issue_s);
     return op;
 }
 
-static void ddp_stream_kernel(
-    struct ddp *ddp, enum kernel_kind kind, const char *tensor, const char *name, double reads, double writes)
+static void ddp_stream_kernel(struct ddp *ddp, enum kernel_kind kind, const char *tensor,
+    const char *name, double reads, double writes)
 {
     struct emit *emit = ddp->emit;
     plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/%s", tensor, name),
@@ -64,13 +67,14 @@ static plan_wait ddp_reduce(struct emit *emit, const int *tensors, int n, int64_
     if (ddp->options->divide_buckets)
         ddp_stream_kernel(ddp, KERNEL_ELEMENTWISE, "bucket", "div_", (double)bytes, (double)bytes);
     plan_host(&emit->builder, "bucket_hook", emit->options->host.unit_hook_s);
-    return collective(
-        ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets.sent.n), COLL_ALL_REDUCE, (double)bytes);
+    return collective(ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets.sent.n),
+        COLL_ALL_REDUCE, (double)bytes);
 }
 
 static void ddp_grad_begins(struct emit *emit, int tensor)
 {
-    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
+    emit_alloc_grad(
+        emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
 }
 
 /* LOMO: reduce, update, forget. */
@@ -95,7 +99,8 @@ static void ddp_grad_ready(struct emit *emit, int tensor)
     if (emit->param_bytes != emit->master_bytes)
         ddp_stream_kernel(ddp, KERNEL_COPY, at->name, "cast_grad", low, (double)bytes);
     if (!emit->on_first || !ddp->options->zero_grad)
-        ddp_stream_kernel(ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
+        ddp_stream_kernel(
+            ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
     if (!ddp->options->zero_grad)
         emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
     if (emit_updates_in_backward(emit)) {
@@ -108,7 +113,8 @@ static void ddp_grad_ready(struct emit *emit, int tensor)
     if (ddp->views)
         emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
     buckets_add(&ddp->buckets, tensor, bytes);
-    double cap = ddp->buckets.sent.n == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;
+    double cap = ddp->buckets.sent.n == 0 ? ddp->options->first_bucket_bytes
+                                          : ddp->options->bucket_cap_bytes;
     if ((double)ddp->buckets.size >= cap)
         buckets_send(emit, &ddp->buckets);
 }
@@ -119,7 +125,8 @@ static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
     struct plan_builder *builder = &ddp->emit->builder;
     ddp_stream_kernel(ddp, KERNEL_COPY, name, "flatten", (double)bytes, (double)bytes);
     plan_stream_wait(builder, STREAM_COMPUTE,
-        collective(ddp, arena_printf(ddp->emit->arena, "%s/broadcast", name), COLL_BROADCAST, (double)bytes));
+        collective(ddp, arena_printf(ddp->emit->arena, "%s/broadcast", name), COLL_BROADCAST,
+            (double)bytes));
     for (int i = 0; i < n; i++)
         ddp_stream_kernel(ddp, KERNEL_COPY, name, "copy", (double)bytes / n, (double)bytes / n);
 }
@@ -131,9 +138,10 @@ static void ddp_step_begins(struct emit *emit)
     if (!ddp->reducer || !ddp->options->broadcast_buffers || model->n_batch_norms == 0)
         return;
     emit->builder.phase = PHASE_FORWARD;
-    broadcast(
-        ddp, "running_statistics", 2 * model->n_batch_norms, 2 * model->batch_norm_channels * (int64_t)sizeof(float));
-    broadcast(ddp, "num_batches_tracked", model->n_batch_norms, model->n_batch_norms * (int64_t)sizeof(int64_t));
+    broadcast(ddp, "running_statistics", 2 * model->n_batch_norms,
+        2 * model->batch_norm_channels * (int64_t)sizeof(float));
+    broadcast(ddp, "num_batches_tracked", model->n_batch_norms,
+        model->n_batch_norms * (int64_t)sizeof(int64_t));
 }
 
 static void ddp_before_forward(struct emit *emit, int segment)
@@ -151,8 +159,8 @@ static void ddp_after_backward(struct emit *emit, int segment)
         plan_free(&emit->builder, ddp->casts[emit->segments.at[segment].layer], PLAN_NO_OP);
 }
 
-/* finalize_backward: bucket by bucket the compute stream waits for its reduction and copies the gradients back out of
- * it, while later buckets are still on their way. */
+/* finalize_backward: bucket by bucket the compute stream waits for its reduction and copies the
+ * gradients back out of it, while later buckets are still on their way. */
 static void finish_backward(struct ddp *ddp)
 {
     struct emit *emit = ddp->emit;
@@ -178,8 +186,10 @@ static void ddp_setup_memory(struct ddp *ddp)
         if (!at->frozen && !ddp->options->zero_grad && !ddp->views)
             plan_keep(&emit->builder, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
         if (!at->frozen)
-            ddp->tensors[ddp->n_tensors++] = muon_tensor(emit->model, emit->options->train.optimizer, at);
-        if (!at->frozen && muon_distributes(emit->options) && model_block_matrices(emit->model, at) > 0)
+            ddp->tensors[ddp->n_tensors++] =
+                muon_tensor(emit->model, emit->options->train.optimizer, at);
+        if (!at->frozen && muon_distributes(emit->options) &&
+            model_block_matrices(emit->model, at) > 0)
             ddp->dealt += at->numel;
     }
     if (muon_distributes(emit->options))
@@ -224,20 +234,25 @@ static void ddp_step_ends(struct emit *emit)
 
 #define DDP(key_, type_, member, help_) CONFIG_FIELD(key_, type_, struct ddp_options, member, help_)
 static const struct config_field ddp_fields[] = {
-    {DDP("bucket_cap", FIELD_NUMBER, bucket_cap_bytes, "bucket_cap_mb"), .dimension = DIM_BYTES, .min = 1,
-        .max = 0x1p50},
-    {DDP("first_bucket", FIELD_NUMBER, first_bucket_bytes, "size of the first bucket"), .dimension = DIM_BYTES,
+    {DDP("bucket_cap", FIELD_NUMBER, bucket_cap_bytes, "bucket_cap_mb"), .dimension = DIM_BYTES,
         .min = 1, .max = 0x1p50},
-    {DDP("gradient_as_bucket_view", FIELD_BOOL, gradient_as_bucket_view, "gradients live in the buckets")},
-    {DDP("broadcast_buffers", FIELD_BOOL, broadcast_buffers, "a step begins with rank 0's statistics of BatchNorm")},
-    {DDP("zero_grad", FIELD_BOOL, zero_grad, "gradients are let go of after a step; false: they add up")},
+    {DDP("first_bucket", FIELD_NUMBER, first_bucket_bytes, "size of the first bucket"),
+        .dimension = DIM_BYTES, .min = 1, .max = 0x1p50},
+    {DDP("gradient_as_bucket_view", FIELD_BOOL, gradient_as_bucket_view,
+        "gradients live in the buckets")},
+    {DDP("broadcast_buffers", FIELD_BOOL, broadcast_buffers,
+        "a step begins with rank 0's statistics of BatchNorm")},
+    {DDP("zero_grad", FIELD_BOOL, zero_grad,
+        "gradients are let go of after a step; false: they add up")},
     {DDP("divide_buckets", FIELD_BOOL, divide_buckets,
         "a bucket is divided by a pass over it, as PyTorch did before 1.6")},
 };
 const struct config_table ddp_table = CONFIG_TABLE("'ddp'", ddp_fields);
 
-const struct ddp_options ddp_defaults = {
-    .bucket_cap_bytes = 25 * 0x1p20, .first_bucket_bytes = 0x1p20, .broadcast_buffers = true, .zero_grad = true};
+const struct ddp_options ddp_defaults = {.bucket_cap_bytes = 25 * 0x1p20,
+    .first_bucket_bytes = 0x1p20,
+    .broadcast_buffers = true,
+    .zero_grad = true};
 
 const struct data_parallel ddp_hooks = {.state_size = sizeof(struct ddp),
     .label = "DDP",

@@ -39,7 +39,8 @@ static bool emit_same_name(const void *self, int32_t item)
 const char *emit_name(struct emit *emit, int layer, const char *what)
 {
     uint64_t hash = digest_word(digest_word(DIGEST_INIT, (uint64_t)layer), (uintptr_t)what);
-    int32_t known = index_find(&emit->names, hash, emit_same_name, &(struct sought_name){emit, layer, what});
+    int32_t known =
+        index_find(&emit->names, hash, emit_same_name, &(struct sought_name){emit, layer, what});
     if (known >= 0)
         return emit->made.at[known].name;
     const char *name = arena_printf(emit->arena, "%s/%s", emit->model->layers[layer].name, what);
@@ -48,15 +49,15 @@ const char *emit_name(struct emit *emit, int layer, const char *what)
     return name;
 }
 
-void emit_stream_kernel(
-    struct emit *emit, int stream, enum kernel_kind kind, const char *name, double reads, double writes)
+void emit_stream_kernel(struct emit *emit, int stream, enum kernel_kind kind, const char *name,
+    double reads, double writes)
 {
-    plan_kernel(
-        &emit->builder, stream, name, kernel_stream(kind, reads, writes, 0), emit->options->host.kernel_issue_s);
+    plan_kernel(&emit->builder, stream, name, kernel_stream(kind, reads, writes, 0),
+        emit->options->host.kernel_issue_s);
 }
 
-void emit_tensor_kernel(struct emit *emit, int tensor, enum kernel_kind kind, const char *name, int64_t reads,
-    int64_t writes, double issue_s)
+void emit_tensor_kernel(struct emit *emit, int tensor, enum kernel_kind kind, const char *name,
+    int64_t reads, int64_t writes, double issue_s)
 {
     const struct model_tensor *at = &emit->model->tensors[tensor];
     plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/%s", at->name, name),
@@ -65,8 +66,8 @@ void emit_tensor_kernel(struct emit *emit, int tensor, enum kernel_kind kind, co
 
 void emit_accumulate_grad(struct emit *emit, int tensor, double issue_s)
 {
-    emit_tensor_kernel(
-        emit, tensor, KERNEL_ELEMENTWISE, "accumulate_grad", 2 * emit->param_bytes, emit->param_bytes, issue_s);
+    emit_tensor_kernel(emit, tensor, KERNEL_ELEMENTWISE, "accumulate_grad", 2 * emit->param_bytes,
+        emit->param_bytes, issue_s);
 }
 
 static bool is_nf4(const struct emit *emit, const struct model_tensor *tensor)
@@ -83,7 +84,8 @@ int64_t emit_kept_bytes(const struct emit *emit, const struct model_tensor *tens
 
 int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tensor)
 {
-    return is_nf4(emit, tensor) ? llround(model_nf4_bytes(tensor->numel)) : tensor->numel * emit->param_bytes;
+    return is_nf4(emit, tensor) ? llround(model_nf4_bytes(tensor->numel))
+                                : tensor->numel * emit->param_bytes;
 }
 
 int emit_group(struct emit *emit, const char *name, unsigned axes)
@@ -104,7 +106,8 @@ static int emit_queue_of(struct emit *emit, int group, int otherwise)
     return *queue = *queue == PLAN_NO_OP ? otherwise : *queue;
 }
 
-/* host.collective_check of all ranks of a group: the first hears from one after the other, at less cost in its node. */
+/* host.collective_check of all ranks of a group: the first hears from one after the other, at less
+ * cost in its node. */
 static double check_s(const struct emit *emit, const struct mesh_group *ranks)
 {
     const struct host_options *host = &emit->options->host;
@@ -115,22 +118,25 @@ static double check_s(const struct emit *emit, const struct mesh_group *ranks)
 
 static double collective_issue_s(const struct emit *emit, int group)
 {
-    return emit->options->host.collective_issue_s + check_s(emit, &emit->builder.plan->groups.at[group].ranks);
+    return emit->options->host.collective_issue_s +
+           check_s(emit, &emit->builder.plan->groups.at[group].ranks);
 }
 
-plan_wait emit_collective(
-    struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group)
+plan_wait emit_collective(struct emit *emit, int queue, plan_wait after, const char *name,
+    enum coll_kind kind, double bytes, int group)
 {
     queue = emit_queue_of(emit, group, queue);
     plan_stream_wait(&emit->builder, queue, after);
-    return plan_collective(&emit->builder, queue, name, kind, bytes, group, collective_issue_s(emit, group));
+    return plan_collective(
+        &emit->builder, queue, name, kind, bytes, group, collective_issue_s(emit, group));
 }
 
-plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int group, enum plan_parallelism serves)
+plan_wait emit_all_reduce(
+    struct emit *emit, const char *name, double bytes, int group, enum plan_parallelism serves)
 {
     emit->builder.serves = serves;
-    plan_wait op = emit_collective(
-        emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), name, COLL_ALL_REDUCE, bytes, group);
+    plan_wait op = emit_collective(emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE),
+        name, COLL_ALL_REDUCE, bytes, group);
     emit->builder.serves = PARALLEL_DATA;
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, op);
     return op;
@@ -138,10 +144,10 @@ plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int
 
 plan_wait emit_add_over_model(struct emit *emit, const char *what, double bytes)
 {
-    plan_wait tensor = emit_all_reduce(emit, arena_printf(emit->arena, "%s/all_reduce.tp", what), bytes,
-        emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
-    plan_wait pipeline = emit_all_reduce(emit, arena_printf(emit->arena, "%s/all_reduce.pp", what), bytes,
-        emit_group(emit, "pp", 1U << AXIS_PP), PARALLEL_PIPELINE);
+    plan_wait tensor = emit_all_reduce(emit, arena_printf(emit->arena, "%s/all_reduce.tp", what),
+        bytes, emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
+    plan_wait pipeline = emit_all_reduce(emit, arena_printf(emit->arena, "%s/all_reduce.pp", what),
+        bytes, emit_group(emit, "pp", 1U << AXIS_PP), PARALLEL_PIPELINE);
     return pipeline != PLAN_NO_OP ? pipeline : tensor;
 }
 
@@ -166,10 +172,11 @@ void emit_reduce_tied_embedding(struct emit *emit, int64_t element_bytes)
     if (ends == 0 || ends == MODEL_BOTH_ENDS ||
         !(emit->model->shape.tied_embeddings || emit->model->shape.mtp_layers > 0))
         return;
-    int group =
-        plan_group_of(&emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
+    int group = plan_group_of(&emit->builder, "embedding",
+        mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
     int64_t numel = emit->model->tensors[0].numel; /* the root begins with the table of words */
-    emit_all_reduce(emit, "embedding.grad/all_reduce", (double)(numel * element_bytes), group, PARALLEL_PIPELINE);
+    emit_all_reduce(emit, "embedding.grad/all_reduce", (double)(numel * element_bytes), group,
+        PARALLEL_PIPELINE);
 }
 
 void emit_free(struct emit *emit, int *buffer, plan_wait last_use)
@@ -181,13 +188,14 @@ void emit_free(struct emit *emit, int *buffer, plan_wait last_use)
 void emit_alloc_grad(struct emit *emit, int tensor, int64_t bytes, enum hbm_category category)
 {
     if (emit->grads[tensor] == PLAN_NO_OP)
-        emit->grads[tensor] =
-            plan_alloc(&emit->builder, STREAM_COMPUTE, emit->model->tensors[tensor].name, bytes, category);
+        emit->grads[tensor] = plan_alloc(
+            &emit->builder, STREAM_COMPUTE, emit->model->tensors[tensor].name, bytes, category);
 }
 
 void emit_begin_grad(struct emit *emit, int tensor)
 {
-    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
+    emit_alloc_grad(
+        emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
 }
 
 /* Blocks of its model chunk up to this one. */
@@ -213,8 +221,8 @@ static bool is_chosen(const struct emit *emit, int segment)
 bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
-    bool of_blocks =
-        train->activation_checkpointing == CHECKPOINT_FULL || train->activation_checkpointing == CHECKPOINT_SELECTIVE;
+    bool of_blocks = train->activation_checkpointing == CHECKPOINT_FULL ||
+                     train->activation_checkpointing == CHECKPOINT_SELECTIVE;
     return of_blocks && emit->segments.at[segment].program->reruns && is_chosen(emit, segment);
 }
 
@@ -234,7 +242,8 @@ static bool begins_unit(const struct emit *emit, int segment)
 static bool ends_unit(const struct emit *emit, int segment)
 {
     int next = segment + 1;
-    return unit(emit) == 1 || next == emit->segments.n || !emit_recomputes(emit, next) || begins_unit(emit, next);
+    return unit(emit) == 1 || next == emit->segments.n || !emit_recomputes(emit, next) ||
+           begins_unit(emit, next);
 }
 
 static bool keeps(const struct emit *emit, int segment, int k)
@@ -251,11 +260,13 @@ static bool stops_early(const struct emit *emit, int segment)
 
 bool emit_skips(const struct emit *emit, int segment, int k)
 {
-    return (stops_early(emit, segment) && k >= emit->segments.at[segment].program->n_rerun) || keeps(emit, segment, k);
+    return (stops_early(emit, segment) && k >= emit->segments.at[segment].program->n_rerun) ||
+           keeps(emit, segment, k);
 }
 
 /* A hook about a parameter of a segment, -1: none. */
-static void call(struct emit *emit, void (*hook)(struct emit *, int), const struct model_segment *at, int param)
+static void call(
+    struct emit *emit, void (*hook)(struct emit *, int), const struct model_segment *at, int param)
 {
     if (hook && param >= 0)
         hook(emit, at->tensor_base + param);
@@ -263,7 +274,8 @@ static void call(struct emit *emit, void (*hook)(struct emit *, int), const stru
 
 static void birth(struct emit *emit, int segment, int activation)
 {
-    const struct model_activation *tensor = &emit->segments.at[segment].program->activations[activation];
+    const struct model_activation *tensor =
+        &emit->segments.at[segment].program->activations[activation];
     const char **name = &emit->ops[segment].names[activation];
     if (!*name)
         *name = emit_name(emit, emit->segments.at[segment].layer, tensor->name);
@@ -282,7 +294,8 @@ static const char *axes_name(struct emit *emit, unsigned axes)
     const char *name = NULL;
     for (int a = 0; a < AXIS_COUNT; a++)
         if (axes & 1U << a)
-            name = name ? arena_printf(emit->arena, "%s-%s", name, mesh_axis_names[a]) : mesh_axis_names[a];
+            name = name ? arena_printf(emit->arena, "%s-%s", name, mesh_axis_names[a])
+                        : mesh_axis_names[a];
     return name;
 }
 
@@ -294,7 +307,8 @@ static bool of_data(unsigned axes)
 
 static int comm_queue(struct emit *emit, unsigned axes)
 {
-    return of_data(axes) ? emit->comm_queue : plan_queue(&emit->builder, axes_name(emit, axes), QUEUE_COMM);
+    return of_data(axes) ? emit->comm_queue
+                         : plan_queue(&emit->builder, axes_name(emit, axes), QUEUE_COMM);
 }
 
 /* What the host pays for an op that costs it issue_s where nothing launches it along. */
@@ -318,7 +332,8 @@ static void emit_comm(struct emit *emit, struct segment_op *known, const struct 
 {
     const struct model_comm *comm = &op->comm;
     if (known->group < 0) {
-        known->group = emit_group(emit, of_data(comm->axes) ? "world" : axes_name(emit, comm->axes), comm->axes);
+        known->group = emit_group(
+            emit, of_data(comm->axes) ? "world" : axes_name(emit, comm->axes), comm->axes);
         known->queue = emit_queue_of(emit, known->group, comm_queue(emit, comm->axes));
     }
     int group = known->group, queue = known->queue;
@@ -339,7 +354,8 @@ static plan_wait emit_awaited(struct emit *emit, unsigned axes)
     return plan_last_op(&emit->builder, emit_queue_of(emit, group, comm_queue(emit, axes)));
 }
 
-/* Experts beyond the first: a kernel each, and an operation of autograd for the gradient of each one's matrix. */
+/* Experts beyond the first: a kernel each, and an operation of autograd for the gradient of each
+ * one's matrix. */
 static double of_experts_s(const struct emit *emit, const struct model_op *op)
 {
     const struct host_options *host = &emit->options->host;
@@ -363,7 +379,8 @@ static void emit_op(struct emit *emit, const struct model_segment *at, struct se
         plan_kernel_numbered(builder, STREAM_COMPUTE, known->name, known->kernel,
             launched_s(emit, op, issue_s + of_experts_s(emit, op)));
         if (op->work.kind == KERNEL_ATTENTION && op->masked_flop > 0)
-            builder->program->skipped_flop += op->work.flop * op->masked_flop / (op->model_flop - op->masked_flop);
+            builder->program->skipped_flop +=
+                op->work.flop * op->masked_flop / (op->model_flop - op->masked_flop);
         break;
     case MODEL_COMM:
         emit_comm(emit, known, op);
@@ -375,7 +392,8 @@ static void emit_op(struct emit *emit, const struct model_segment *at, struct se
         plan_host_wait(builder, known->name, plan_last_op(builder, STREAM_COMPUTE), 0);
         break;
     }
-    emit->replays = emit->options->train.cuda_graphs == CUDA_GRAPHS_LAYER && at->kind == SEGMENT_BLOCK;
+    emit->replays =
+        emit->options->train.cuda_graphs == CUDA_GRAPHS_LAYER && at->kind == SEGMENT_BLOCK;
 }
 
 static void forward_op(struct emit *emit, int segment, int k)
@@ -401,20 +419,24 @@ int emit_autocast_weights(struct emit *emit, int layer)
     }
     if (to == 0)
         return PLAN_NO_OP;
-    int copy = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast_weights"), to, HBM_GATHERED);
-    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, emit_name(emit, layer, "autocast"), (double)from, (double)to);
+    int copy = plan_alloc(&emit->builder, STREAM_COMPUTE,
+        emit_name(emit, layer, "autocast_weights"), to, HBM_GATHERED);
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, emit_name(emit, layer, "autocast"),
+        (double)from, (double)to);
     return copy;
 }
 
 enum pass {
-    PASS_NO_GRAD,   /* autograd records nothing: only the output stays, and what selective checkpointing keeps */
+    PASS_NO_GRAD,   /* autograd records nothing: only the output stays, and what selective
+                       checkpointing keeps */
     PASS_SAVE,      /* what backward needs stays, too */
-    PASS_RECOMPUTE, /* as PASS_SAVE; what was kept is not computed again, the output is there already */
+    PASS_RECOMPUTE, /* as PASS_SAVE; what was kept is not computed again, the output is there
+                       already */
 };
 
 /* Made and used within a part that is recomputed, or what it gives (model/recompute.h). */
-static bool is_dropped(
-    const struct emit *emit, const struct model_program *program, const struct model_activation *tensor)
+static bool is_dropped(const struct emit *emit, const struct model_program *program,
+    const struct model_activation *tensor)
 {
     if (tensor->born_in_backward || tensor->forward_last < 0)
         return false;
@@ -432,11 +454,13 @@ static void recompute_parts(struct emit *emit, int segment)
         if (!(program->forward[k].parts & emit->recomputed_parts))
             continue;
         for (int a = 0; a < program->n_activations; a++)
-            if (is_dropped(emit, program, &program->activations[a]) && program->activations[a].born == k)
+            if (is_dropped(emit, program, &program->activations[a]) &&
+                program->activations[a].born == k)
                 birth(emit, segment, a);
         forward_op(emit, segment, k);
         for (int a = 0; a < program->n_activations; a++)
-            if (is_dropped(emit, program, &program->activations[a]) && program->activations[a].forward_last == k &&
+            if (is_dropped(emit, program, &program->activations[a]) &&
+                program->activations[a].forward_last == k &&
                 program->activations[a].backward_last < 0)
                 death(emit, segment, a);
     }
@@ -461,7 +485,8 @@ static void forward_ops(struct emit *emit, int segment, enum pass pass)
             const struct model_activation *tensor = &program->activations[a];
             if (hands_on && a == program->output)
                 continue;
-            bool needed = pass == PASS_NO_GRAD ? keeps(emit, segment, tensor->born) : tensor->backward_last >= 0;
+            bool needed = pass == PASS_NO_GRAD ? keeps(emit, segment, tensor->born)
+                                               : tensor->backward_last >= 0;
             needed = needed && !is_dropped(emit, program, tensor);
             if (!needed)
                 death(emit, segment, a);
@@ -487,10 +512,12 @@ void emit_forward(struct emit *emit, int segment)
     if (emit_recomputes(emit, segment) && !begins_unit(emit, segment))
         death(emit, segment - 1, emit->segments.at[segment - 1].program->output);
     int layer = emit->segments.at[segment].layer;
-    bool saved = !emit_recomputes(emit, segment) && model_cache_is_saved(emit->model, &emit->workload);
+    bool saved =
+        !emit_recomputes(emit, segment) && model_cache_is_saved(emit->model, &emit->workload);
     if (emit->options->train.use_cache && !saved)
-        emit->caches[segment] = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "past_key_values"),
-            model_cache_bytes(emit->model, &emit->workload, layer), HBM_ACTIVATIONS);
+        emit->caches[segment] =
+            plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "past_key_values"),
+                model_cache_bytes(emit->model, &emit->workload, layer), HBM_ACTIVATIONS);
 }
 
 void emit_drop_outputs(struct emit *emit)
@@ -501,10 +528,10 @@ void emit_drop_outputs(struct emit *emit)
 
 enum backward_part { BACKWARD_ALL, BACKWARD_INPUT, BACKWARD_WEIGHT };
 
-/* gradient_accumulation_fusion: the GEMM reads and writes main_grad (or writes it) in place of writing a gradient; then
- * the op is *changed. */
-static const struct model_op *accumulating(
-    const struct emit *emit, const struct model_segment *at, const struct model_op *op, struct model_op *changed)
+/* gradient_accumulation_fusion: the GEMM reads and writes main_grad (or writes it) in place of
+ * writing a gradient; then the op is *changed. */
+static const struct model_op *accumulating(const struct emit *emit, const struct model_segment *at,
+    const struct model_op *op, struct model_op *changed)
 {
     if (emit->main_grad_bytes == 0 || !model_op_is_weight_gradient(op) || op->param_grad < 0)
         return op;
@@ -541,7 +568,8 @@ static void backward_ops(struct emit *emit, int segment, enum backward_part part
         for (int i = born.first[k]; i < born.first[k + 1]; i++)
             if (emit->saved[segment][born.activations[i]] == PLAN_NO_OP)
                 birth(emit, segment, born.activations[i]);
-        emit_op(emit, at, &emit->ops[segment].backward[k], op, emit->options->host.backward_issue_s);
+        emit_op(
+            emit, at, &emit->ops[segment].backward[k], op, emit->options->host.backward_issue_s);
         for (int i = last.first[k]; i < last.first[k + 1]; i++)
             if (last.activations[i] != program->input_grad)
                 death(emit, segment, last.activations[i]);
@@ -576,7 +604,8 @@ static void recompute_unit(struct emit *emit, int segment)
 static void backward_of_inputs(struct emit *emit, int segment, enum backward_part part)
 {
     const struct model_program *program = emit->segments.at[segment].program;
-    int checkpoint = PLAN_NO_OP; /* the output of the first forward pass; recomputation makes another */
+    int checkpoint =
+        PLAN_NO_OP; /* the output of the first forward pass; recomputation makes another */
     if (emit_recomputes(emit, segment) && ends_unit(emit, segment)) {
         if (program->output >= 0) {
             checkpoint = emit->saved[segment][program->output];

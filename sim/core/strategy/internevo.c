@@ -1,20 +1,27 @@
 /* InternEvo's hybrid ZeRO-1 as a plan. Source: internlm/solver/optimizer/hybrid_zero_optim.py and
- * internlm/core/communication/utils.py (ParamBcastSyncHandler) of InternEvo 0.2, restated from memory.
+ * internlm/core/communication/utils.py (ParamBcastSyncHandler) of InternEvo 0.2, restated from
+ * memory.
  *
- * Weights and gradients are 16-bit (bf16_master), or one format throughout. Gradients are all-reduced over all ranks in
- * buckets of reduce_bucket_size elements, in the last micro-step only; each bucket is flattened, reduced and copied
- * back on a separate stream, and the host waits for the bucket before. The optimizer's FP32 weights and moments are
- * shared out over zero1 ranks by WHOLE tensors: with overlap_sync_param in the order of the model, as many tensors to
- * each rank (n / zero1 + 1 of n, restated); else the largest first, each to the rank that has least. After the step
- * each rank broadcasts its tensors, flattened, to the others: as many collectives as ranks, or as tensors where those
- * are fewer. (DeepSpeed gathers flat shards instead, which takes params / allgather_bucket_size of them.)
- *   With overlap_sync_param a block waits, before its first kernel, for the ranks that own a part of it; else the
+ * Weights and gradients are 16-bit (bf16_master), or one format throughout. Gradients are
+ * all-reduced over all ranks in buckets of reduce_bucket_size elements, in the last micro-step
+ * only; each bucket is flattened, reduced and copied back on a separate stream, and the host waits
+ * for the bucket before. The optimizer's FP32 weights and moments are shared out over zero1 ranks
+ * by WHOLE tensors: with overlap_sync_param in the order of the model, as many tensors to each rank
+ * (n / zero1 + 1 of n, restated); else the largest first, each to the rank that has least. After
+ * the step each rank broadcasts its tensors, flattened, to the others: as many collectives as
+ * ranks, or as tensors where those are fewer. (DeepSpeed gathers flat shards instead, which takes
+ * params / allgather_bucket_size of them.)
+ *   With overlap_sync_param a block waits, before its first kernel, for the ranks that own a part
+ *   of it; else the
  * next forward pass waits for all.
- *   Broadcasts follow one another: NCCL lays its rings down the ranks of a node (its logs show 0 7 6 5 4 3 2 1), so
- * that the next root is the last but few to have the data before, and the pipeline fills anew for every root. On a node
- * boundary, one root in eight, the next one is near; that is ignored.
- *   One program stands for all ranks: its optimizer steps on the largest part, which is what the others wait for.
- * Ignored: tensor, pipeline and sequence parallelism, groups of parameters by their format, loss scaling. */
+ *   Broadcasts follow one another: NCCL lays its rings down the ranks of a node (its logs show 0 7
+ *   6 5 4 3 2 1), so
+ * that the next root is the last but few to have the data before, and the pipeline fills anew for
+ * every root. On a node boundary, one root in eight, the next one is near; that is ignored.
+ *   One program stands for all ranks: its optimizer steps on the largest part, which is what the
+ *   others wait for.
+ * Ignored: tensor, pipeline and sequence parallelism, groups of parameters by their format, loss
+ * scaling. */
 #include "strategy/buckets.h"
 
 struct internevo {
@@ -41,7 +48,8 @@ static void internevo_own(struct internevo *self, int tensor, int rank)
     self->largest = self->owned[rank] > self->largest ? self->owned[rank] : self->largest;
 }
 
-/* model.h has a layer's tensors in a row, the root's first; in the order of the modules norm and head come last. */
+/* model.h has a layer's tensors in a row, the root's first; in the order of the modules norm and
+ * head come last. */
 static void find_segments(struct internevo *self)
 {
     const struct model_segments *segments = &self->emit->segments;
@@ -77,7 +85,8 @@ static void share_by_size(struct internevo *self, int ranks)
     for (int i = 0; i < model->n_tensors; i++) {
         int largest = -1, least = 0;
         for (int t = 0; t < model->n_tensors; t++)
-            if (self->owner[t] < 0 && (largest < 0 || model->tensors[t].numel > model->tensors[largest].numel))
+            if (self->owner[t] < 0 &&
+                (largest < 0 || model->tensors[t].numel > model->tensors[largest].numel))
                 largest = t;
         for (int r = 1; r < ranks; r++)
             least = self->owned[r] < self->owned[least] ? r : least;
@@ -87,8 +96,8 @@ static void share_by_size(struct internevo *self, int ranks)
 
 /* ---- weights ---- */
 
-/* What the step before has left behind, at the start of this one: the optimizer's last kernel is the last op that the
- * compute stream had. */
+/* What the step before has left behind, at the start of this one: the optimizer's last kernel is
+ * the last op that the compute stream had. */
 static void broadcast_weights(struct internevo *self)
 {
     struct emit *emit = self->emit;
@@ -97,9 +106,9 @@ static void broadcast_weights(struct internevo *self)
     if (self->ranks > 1)
         plan_stream_wait(builder, STREAM_COMM, EMIT_LAST_STEP);
     for (int r = 0; r < self->n_owners; r++)
-        self->arrivals[r] =
-            emit_collective(emit, STREAM_COMM, PLAN_NO_OP, arena_printf(emit->arena, "weights.%d/broadcast", r),
-                COLL_BROADCAST, (double)(self->owned[r] * emit->param_bytes), self->zero1);
+        self->arrivals[r] = emit_collective(emit, STREAM_COMM, PLAN_NO_OP,
+            arena_printf(emit->arena, "weights.%d/broadcast", r), COLL_BROADCAST,
+            (double)(self->owned[r] * emit->param_bytes), self->zero1);
 }
 
 static void await_owner(struct internevo *self, int rank)
@@ -125,14 +134,16 @@ static plan_wait internevo_reduce(struct emit *emit, const int *tensors, int n, 
     double bytes = (double)(elements * emit->param_bytes);
     (void)tensors;
     (void)n;
-    plan_host_wait(builder, "comm_stream.synchronize", buckets_last(&self->buckets), emit->options->host.unit_hook_s);
-    int flat = plan_alloc(builder, STREAM_POST, "bucket/flat", elements * emit->param_bytes, HBM_BUFFERS);
+    plan_host_wait(builder, "comm_stream.synchronize", buckets_last(&self->buckets),
+        emit->options->host.unit_hook_s);
+    int flat =
+        plan_alloc(builder, STREAM_POST, "bucket/flat", elements * emit->param_bytes, HBM_BUFFERS);
     plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
     emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/flatten", bytes, bytes);
     plan_stream_wait(builder, STREAM_POST,
         emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_POST),
-            arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets.sent.n), COLL_ALL_REDUCE, bytes,
-            self->world));
+            arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets.sent.n),
+            COLL_ALL_REDUCE, bytes, self->world));
     emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/unflatten_and_copy", bytes, bytes);
     plan_wait reduced = plan_last_op(builder, STREAM_POST);
     plan_free(builder, flat, PLAN_NO_OP);
@@ -156,7 +167,8 @@ static void internevo_grad_ready(struct emit *emit, int tensor)
 
 /* ---- the step ---- */
 
-/* The norm of the gradients, which the host reads to clip by it; then each rank steps on what it owns. */
+/* The norm of the gradients, which the host reads to clip by it; then each rank steps on what it
+ * owns. */
 static void internevo_step_ends(struct emit *emit)
 {
     struct internevo *self = emit->state;
@@ -165,11 +177,11 @@ static void internevo_step_ends(struct emit *emit)
     buckets_send(emit, &self->buckets);
     builder->phase = PHASE_OPTIMIZER;
     plan_stream_wait(builder, STREAM_COMPUTE, buckets_last(&self->buckets));
-    emit_stream_kernel(
-        emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm", (double)(self->largest * emit->param_bytes), 0);
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm",
+        (double)(self->largest * emit->param_bytes), 0);
     plan_wait norm = plan_last_op(builder, STREAM_COMPUTE);
-    plan_wait sum =
-        emit_collective(emit, STREAM_COMM, norm, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(float), self->zero1);
+    plan_wait sum = emit_collective(emit, STREAM_COMM, norm, "grad_norm/all_reduce",
+        COLL_ALL_REDUCE, sizeof(float), self->zero1);
     plan_host_wait(builder, "grad_norm.item", sum == PLAN_NO_OP ? norm : sum, 0);
     emit_optimizer(emit, &part, 1);
     emit_link_steps(emit, plan_last_op(builder, STREAM_COMPUTE));
@@ -211,20 +223,24 @@ static void internevo_step_begins(struct emit *emit)
 
 /* ---- settings ---- */
 
-#define INTERNEVO(key_, type_, help_) CONFIG_FIELD(#key_, type_, struct internevo_options, key_, help_)
+#define INTERNEVO(key_, type_, help_)                                                              \
+    CONFIG_FIELD(#key_, type_, struct internevo_options, key_, help_)
 static const struct config_field internevo_fields[] = {
-    {INTERNEVO(zero1, FIELD_INT, "GPUs that share the optimizer's states; 0 or less: all"), .min = -1,
-        .max = STRATEGY_MAX_GPUS},
-    {INTERNEVO(reduce_bucket_size, FIELD_INT, "elements of gradients reduced at once"), .min = 1, .max = 0x1p50},
+    {INTERNEVO(zero1, FIELD_INT, "GPUs that share the optimizer's states; 0 or less: all"),
+        .min = -1, .max = STRATEGY_MAX_GPUS},
+    {INTERNEVO(reduce_bucket_size, FIELD_INT, "elements of gradients reduced at once"), .min = 1,
+        .max = 0x1p50},
     {INTERNEVO(overlap_sync_grad, FIELD_BOOL, "reduce while backward goes on")},
-    {INTERNEVO(overlap_sync_param, FIELD_BOOL, "broadcast weights while the next forward pass goes on")},
+    {INTERNEVO(
+        overlap_sync_param, FIELD_BOOL, "broadcast weights while the next forward pass goes on")},
 };
 const struct config_table internevo_table = CONFIG_TABLE("'internevo'", internevo_fields);
 
 const struct internevo_options internevo_defaults = {
     .zero1 = -1, .reduce_bucket_size = 1 << 29, .overlap_sync_grad = true};
 
-static int internevo_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+static int internevo_shard_ranks(
+    const struct strategy_options *options, const struct hw *hw, int ranks)
 {
     (void)hw;
     return (int)internevo_zero1_size(&options->internevo, ranks);

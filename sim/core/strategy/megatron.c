@@ -1,45 +1,54 @@
-/* Megatron-Core's DistributedDataParallel and its optimizers as a plan. Source: megatron/core/distributed and
- * megatron/core/optimizer of Megatron-LM (d98e8a64, 2026-08), restated.
+/* Megatron-Core's DistributedDataParallel and its optimizers as a plan. Source:
+ * megatron/core/distributed and megatron/core/optimizer of Megatron-LM (d98e8a64, 2026-08),
+ * restated.
  *
- * Weights are 16-bit (or FP32). Every parameter has a main_grad in a contiguous buffer, in FP32 with
- * grad_reduce_in_fp32: GEMMs add the gradients of matrices to it as they make them (gradient_accumulation_fusion),
- * other gradients are added by a kernel each. The buffer is zeroed in each step.
- *   Buckets: on the first stage and its first model chunk tensors go to buckets of bucket_size elements in the order in
- * which their gradients become ready; every other chunk is one bucket. A bucket goes when its last gradient of the last
- * micro-batch is there: checked for NaN (its norm), scaled, then reduce-scattered (use_distributed_optimizer) or
- * all-reduced over the ranks that hold the same parameters. Without overlap_grad_reduce all go, as one, when the
- * pipeline has run dry.
- *   Step: gradients of what sequence parallelism holds on every rank of the TP group are all-reduced there, those of a
- * tied embedding between the first and the last stage; the norm, over all ranks; the optimizer on the owned FP32 shard
- * (or on everything; muon: strategy/muon.h); the weights cast, and gathered by bucket. With overlap_param_gather a
- * bucket is gathered in the next forward pass: when a layer needs it, and one bucket ahead.
+ * Weights are 16-bit (or FP32). Every parameter has a main_grad in a contiguous buffer, in FP32
+ * with grad_reduce_in_fp32: GEMMs add the gradients of matrices to it as they make them
+ * (gradient_accumulation_fusion), other gradients are added by a kernel each. The buffer is zeroed
+ * in each step.
+ *   Buckets: on the first stage and its first model chunk tensors go to buckets of bucket_size
+ *   elements in the order in
+ * which their gradients become ready; every other chunk is one bucket. A bucket goes when its last
+ * gradient of the last micro-batch is there: checked for NaN (its norm), scaled, then
+ * reduce-scattered (use_distributed_optimizer) or all-reduced over the ranks that hold the same
+ * parameters. Without overlap_grad_reduce all go, as one, when the pipeline has run dry.
+ *   Step: gradients of what sequence parallelism holds on every rank of the TP group are
+ *   all-reduced there, those of a
+ * tied embedding between the first and the last stage; the norm, over all ranks; the optimizer on
+ * the owned FP32 shard (or on everything; muon: strategy/muon.h); the weights cast, and gathered by
+ * bucket. With overlap_param_gather a bucket is gathered in the next forward pass: when a layer
+ * needs it, and one bucket ahead.
  *
- * FP8 (precision fp8_mixed with fusion transformer_engine): weights that multiply in it are kept beside their
- * transposes, both made once a step; with fp8_param_gather there are no 16-bit ones, and gathers have a byte an
- * element. Frozen ones are FP8, too; with fp8_param_gather they lie there once, without a transpose, which is made for
- * each use (MLPerf's llama2_70b_lora runs on an H200 with all of the 69 GB, TP 1: two copies would not fit). Blackwell
- * multiplies all as they lie, so there are no transposes (workload.any_layout).
- *   fp8_recipe mxfp8: each copy has its scales, so with fp8_param_gather gathers are in 16 bits and both
- * are made behind (reuse_grad_buf_for_mxfp8_param_ag, recalled). fp4_mixed: weights are kept in 16 bits and, made once
- * a step after a pass for the largest value, twice in NVFP4.
+ * FP8 (precision fp8_mixed with fusion transformer_engine): weights that multiply in it are kept
+ * beside their transposes, both made once a step; with fp8_param_gather there are no 16-bit ones,
+ * and gathers have a byte an element. Frozen ones are FP8, too; with fp8_param_gather they lie
+ * there once, without a transpose, which is made for each use (MLPerf's llama2_70b_lora runs on an
+ * H200 with all of the 69 GB, TP 1: two copies would not fit). Blackwell multiplies all as they
+ * lie, so there are no transposes (workload.any_layout).
+ *   fp8_recipe mxfp8: each copy has its scales, so with fp8_param_gather gathers are in 16 bits and
+ *   both
+ * are made behind (reuse_grad_buf_for_mxfp8_param_ag, recalled). fp4_mixed: weights are kept in 16
+ * bits and, made once a step after a pass for the largest value, twice in NVFP4.
  *
- * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
+ * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that
+ * hold the same experts.
  *
- * Autograd wants a gradient from each linear layer, although its GEMM has added it to main_grad already: with fusion
- * transformer_engine it gets one that nobody reads, in the format of the weights, of which there is one for each shape
- * (get_dummy_wgrad in transformer_engine/pytorch/module/base.py, recalled), for the whole run. Matrices that read the
+ * Autograd wants a gradient from each linear layer, although its GEMM has added it to main_grad
+ * already: with fusion transformer_engine it gets one that nobody reads, in the format of the
+ * weights, of which there is one for each shape (get_dummy_wgrad in
+ * transformer_engine/pytorch/module/base.py, recalled), for the whole run. Matrices that read the
  * same input are one there: q, k and v, gate and up.
  *
- * Ignored: padding of buckets, the first step (whose reductions do not overlap), several instances of the distributed
- * optimizer (but Megatron-FSDP's), align_param_gather. Without the distributed optimizer the norm is added up over TP
- * and PP groups in turn.
- */
+ * Ignored: padding of buckets, the first step (whose reductions do not overlap), several instances
+ * of the distributed optimizer (but Megatron-FSDP's), align_param_gather. Without the distributed
+ * optimizer the norm is added up over TP and PP groups in turn. */
 #include "strategy/megatron.h"
 #include "strategy/muon.h"
 
 #include <string.h>
 
-/* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
+/* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data
+ * parallelism. */
 enum { LEAST_BUCKET = 40000000, BUCKET_A_RANK = 1000000 };
 
 static int megatron_class_of(const struct model_tensor *tensor)
@@ -69,8 +78,8 @@ static int64_t bucket_limit(const struct megatron *self, int class, int chunk)
 }
 
 /* Megatron-FSDP: a unit is one bucket; what belongs to none goes to buckets of the limit. */
-static bool is_full(
-    const struct megatron *self, const struct bucket *bucket, const struct model_tensor *next, int segment)
+static bool is_full(const struct megatron *self, const struct bucket *bucket,
+    const struct model_tensor *next, int segment)
 {
     int64_t limit = bucket_limit(self, bucket->class, megatron_chunk_of(self->emit, segment));
     if (!self->by_unit)
@@ -129,16 +138,17 @@ static void fill_buckets(struct megatron *self)
 
 /* ---- weights ---- */
 
-/* The scales of a weight in FP8 or NVFP4 hold for its transpose, too, so that the former is what is gathered;
- * Megatron-FSDP has shards of both, where they do not. */
+/* The scales of a weight in FP8 or NVFP4 hold for its transpose, too, so that the former is what is
+ * gathered; Megatron-FSDP has shards of both, where they do not. */
 static bool gathers_fp8(const struct megatron *self)
 {
     const struct model_workload *w = &self->emit->workload;
-    return self->options->fp8_param_gather && (w->fp4 || w->fp8_recipe != FP8_MXFP8 || self->cuts_weights);
+    return self->options->fp8_param_gather &&
+           (w->fp4 || w->fp8_recipe != FP8_MXFP8 || self->cuts_weights);
 }
 
-/* Bytes of elements of weights that multiply in FP8 or NVFP4: of one copy; as they are gathered; beside what is
- * made of them for the step. */
+/* Bytes of elements of weights that multiply in FP8 or NVFP4: of one copy; as they are gathered;
+ * beside what is made of them for the step. */
 double megatron_narrow_bytes(const struct megatron *self, double elements)
 {
     return elements * model_narrow_bytes(&self->emit->workload);
@@ -146,7 +156,8 @@ double megatron_narrow_bytes(const struct megatron *self, double elements)
 
 static double gathered_bytes(const struct megatron *self, double elements)
 {
-    return gathers_fp8(self) ? megatron_narrow_bytes(self, elements) : elements * (double)self->emit->param_bytes;
+    return gathers_fp8(self) ? megatron_narrow_bytes(self, elements)
+                             : elements * (double)self->emit->param_bytes;
 }
 
 static double megatron_kept_bytes(const struct megatron *self, double elements)
@@ -177,8 +188,9 @@ static void megatron_gather(struct megatron *self, int b, plan_wait after)
     struct emit *emit = self->emit;
     struct bucket *bucket = &self->buckets.at[b];
     bucket->gathering = true;
-    bucket->gathered = emit_collective(emit, STREAM_COMM, after, arena_printf(emit->arena, "bucket.%d/all_gather", b),
-        COLL_ALL_GATHER, megatron_unsharded_bytes(self, bucket), self->group[bucket->class]);
+    bucket->gathered = emit_collective(emit, STREAM_COMM, after,
+        arena_printf(emit->arena, "bucket.%d/all_gather", b), COLL_ALL_GATHER,
+        megatron_unsharded_bytes(self, bucket), self->group[bucket->class]);
 }
 
 /* The next bucket of the class in the order of forward. */
@@ -216,8 +228,8 @@ static void megatron_before_forward(struct emit *emit, int segment)
 
 /* ---- gradients ---- */
 
-/* gradient_scaling_factor is not 1: gradients are divided by the dense ranks; with average_in_collective NCCL divides
- * by those of the group, which of experts are fewer. */
+/* gradient_scaling_factor is not 1: gradients are divided by the dense ranks; with
+ * average_in_collective NCCL divides by those of the group, which of experts are fewer. */
 bool megatron_is_scaled(const struct megatron *self, int class)
 {
     int divided = self->options->average_in_collective ? self->ranks[class] * self->replicas : 1;
@@ -232,13 +244,15 @@ static void megatron_reduce(struct megatron *self, int b)
     double bytes = (double)(bucket->elements * self->grad_bytes);
     double issue_s = emit->options->host.backward_issue_s;
     if (self->options->check_for_nan_in_grad)
-        plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/check_for_nan", b),
+        plan_kernel(builder, STREAM_COMPUTE,
+            arena_printf(emit->arena, "bucket.%d/check_for_nan", b),
             kernel_stream(KERNEL_NORM, bytes, 0, 0), issue_s);
     if (megatron_is_scaled(self, bucket->class))
         plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/scale", b),
             kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), issue_s);
     bucket->reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
-        arena_printf(emit->arena, self->scatters ? "bucket.%d/reduce_scatter" : "bucket.%d/all_reduce", b),
+        arena_printf(
+            emit->arena, self->scatters ? "bucket.%d/reduce_scatter" : "bucket.%d/all_reduce", b),
         self->scatters ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, bytes, self->group[bucket->class]);
 }
 
@@ -254,8 +268,9 @@ void megatron_grad_ready(struct emit *emit, int tensor)
 {
     struct megatron *self = emit->state;
     if (!self->fused[tensor]) {
-        emit_tensor_kernel(emit, tensor, KERNEL_ELEMENTWISE, "main_grad.add_", self->grad_bytes + emit->param_bytes,
-            self->grad_bytes, emit->options->host.backward_issue_s);
+        emit_tensor_kernel(emit, tensor, KERNEL_ELEMENTWISE, "main_grad.add_",
+            self->grad_bytes + emit->param_bytes, self->grad_bytes,
+            emit->options->host.backward_issue_s);
         emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
     }
     struct bucket *bucket = &self->buckets.at[self->bucket[tensor]];
@@ -265,8 +280,8 @@ void megatron_grad_ready(struct emit *emit, int tensor)
 
 /* ---- the step ---- */
 
-/* _allreduce_non_tensor_model_parallel_grads: gradients of which each rank of a TP group has a part, flattened, added
- * up and copied back. */
+/* _allreduce_non_tensor_model_parallel_grads: gradients of which each rank of a TP group has a
+ * part, flattened, added up and copied back. */
 static void add_up_partial(struct megatron *self)
 {
     struct emit *emit = self->emit;
@@ -276,7 +291,8 @@ static void add_up_partial(struct megatron *self)
     if (bytes <= 0)
         return;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/flatten", bytes, bytes);
-    emit_all_reduce(emit, "partial.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
+    emit_all_reduce(emit, "partial.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP),
+        PARALLEL_TENSOR);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/copy_", bytes, bytes);
 }
 
@@ -286,11 +302,13 @@ static void megatron_clip(struct megatron *self, double owned_bytes)
     struct emit *emit = self->emit;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", owned_bytes, 0);
     if (self->scatters || muon_distributes(emit->options)) {
-        emit_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
+        emit_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES,
+            emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
     } else {
         emit_add_over_model(emit, "grad_norm", FLOAT_BYTES);
     }
-    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm/scale", owned_bytes, owned_bytes);
+    emit_stream_kernel(
+        emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm/scale", owned_bytes, owned_bytes);
 }
 
 /* Of a class: muon's matrices; the rest as if it were one tensor. */
@@ -332,9 +350,11 @@ static void megatron_optimizer_step(struct megatron *self)
     struct plan_builder *builder = &emit->builder;
     int full = PLAN_NO_OP;
     double elements = (double)megatron_owned(self);
-    double narrow = elements * (double)self->grad_bytes, wide = elements * (double)emit->master_bytes;
+    double narrow = elements * (double)self->grad_bytes,
+           wide = elements * (double)emit->master_bytes;
     if (self->grad_bytes != emit->master_bytes) {
-        full = plan_alloc(builder, STREAM_COMPUTE, "main_grad.float()", (int64_t)wide, HBM_GRADIENTS);
+        full =
+            plan_alloc(builder, STREAM_COMPUTE, "main_grad.float()", (int64_t)wide, HBM_GRADIENTS);
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "main_grad.float()", narrow, wide);
     }
     megatron_clip(self, wide);
@@ -362,7 +382,8 @@ void megatron_step_ends(struct emit *emit)
         if (self->elements[c] > 0)
             muon_gather(emit, (double)(self->elements[c] * emit->param_bytes), self->group[c]);
     plan_wait stepped = plan_last_op(builder, STREAM_COMPUTE);
-    bool gathers_now = self->scatters && !self->cuts_weights && !self->options->overlap_param_gather;
+    bool gathers_now =
+        self->scatters && !self->cuts_weights && !self->options->overlap_param_gather;
     for (int b = 0; b < self->buckets.n && gathers_now; b++) {
         megatron_gather(self, b, stepped);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].gathered);
@@ -372,14 +393,17 @@ void megatron_step_ends(struct emit *emit)
     vec_free(&self->buckets);
 }
 
-/* Weights in FP8, or their transposes alone where they are gathered so, are made once for the step. */
+/* Weights in FP8, or their transposes alone where they are gathered so, are made once for the step.
+ */
 static void megatron_copy_weights(struct megatron *self)
 {
     struct emit *emit = self->emit;
     double elements = copied_elements(self);
-    double read = gathered_bytes(self, elements), written = megatron_narrow_bytes(self, elements * n_copies(self));
+    double read = gathered_bytes(self, elements),
+           written = megatron_narrow_bytes(self, elements * n_copies(self));
     if (elements > 0 && emit->workload.fp4 && !gathers_fp8(self))
-        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp4_weights.amax", read, FLOAT_BYTES);
+        emit_stream_kernel(
+            emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp4_weights.amax", read, FLOAT_BYTES);
     if (written > 0)
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights", read, written);
 }
@@ -389,7 +413,8 @@ static int64_t kept_gradients(const struct megatron *self)
 {
     int64_t elements = 0;
     for (int c = 0; c < N_CLASSES; c++)
-        elements += self->cuts_grads ? (self->elements[c] + self->ranks[c] - 1) / self->ranks[c] : self->elements[c];
+        elements += self->cuts_grads ? (self->elements[c] + self->ranks[c] - 1) / self->ranks[c]
+                                     : self->elements[c];
     return elements;
 }
 
@@ -399,7 +424,8 @@ void megatron_step_begins(struct emit *emit)
     struct megatron *self = emit->state;
     double bytes = (double)(kept_gradients(self) * self->grad_bytes);
     emit->builder.phase = PHASE_FORWARD;
-    if (self->scatters && !self->cuts_weights && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
+    if (self->scatters && !self->cuts_weights && !self->options->overlap_param_gather &&
+        self->ranks[DENSE] > 1)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
     if (!self->cuts_weights)
@@ -412,7 +438,8 @@ struct matrix {
     int64_t elements; /* of an expert's, where it is several experts' */
 };
 
-static struct matrix matrix_of(const struct model *model, int tensor, const struct kernel_work *wgrad)
+static struct matrix matrix_of(
+    const struct model *model, int tensor, const struct kernel_work *wgrad)
 {
     const struct model_layer *layer = &model->layers[model->tensors[tensor].layer];
     size_t prefix = layer->role == LAYER_ROOT ? 0 : strlen(layer->name);
@@ -425,15 +452,18 @@ static int64_t dummy_gradients(const struct megatron *self)
     const struct emit *emit = self->emit;
     VEC(struct matrix) seen = {0};
     int64_t sum = 0;
-    for (int s = 0; s < emit->segments.n && emit->workload.fusion == FUSION_TRANSFORMER_ENGINE; s++) {
+    for (int s = 0; s < emit->segments.n && emit->workload.fusion == FUSION_TRANSFORMER_ENGINE;
+         s++) {
         const struct model_segment *at = &emit->segments.at[s];
         for (int k = 0; k < at->program->n_backward; k++) {
             const struct model_op *op = &at->program->backward[k];
             if (!model_op_is_weight_gradient(op))
                 continue;
-            int tensor = at->tensor_base + (op->param_grad >= 0 ? op->param_grad : op->param_share), i = 0;
+            int tensor = at->tensor_base + (op->param_grad >= 0 ? op->param_grad : op->param_share),
+                i = 0;
             struct matrix matrix = matrix_of(emit->model, tensor, &op->work);
-            while (i < seen.n && (seen.at[i].elements != matrix.elements || strcmp(seen.at[i].name, matrix.name) != 0))
+            while (i < seen.n && (seen.at[i].elements != matrix.elements ||
+                                     strcmp(seen.at[i].name, matrix.name) != 0))
                 i++;
             if (i < seen.n)
                 continue;
@@ -453,7 +483,8 @@ static void keep_weights(struct megatron *self)
     int64_t all = self->elements[DENSE] + self->elements[EXPERT];
     int64_t wide = (all - self->fp8) * emit->param_bytes;
     double made = (double)(self->fp8 + (gathers_fp8(self) ? 0 : self->frozen_fp8)) * n_copies(self);
-    plan_keep(builder, "param_buffer", wide + (int64_t)megatron_kept_bytes(self, (double)self->fp8), HBM_PARAMETERS);
+    plan_keep(builder, "param_buffer", wide + (int64_t)megatron_kept_bytes(self, (double)self->fp8),
+        HBM_PARAMETERS);
     plan_keep(builder, "fp8_weights", (int64_t)megatron_narrow_bytes(self, made), HBM_PARAMETERS);
     plan_keep(builder, "frozen_params",
         (emit->model->params - all - self->frozen_fp8) * emit->param_bytes +
@@ -478,23 +509,27 @@ static void megatron_setup_memory(struct megatron *self)
     plan_keep(builder, "dummy_wgrads", dummy_gradients(self) * emit->param_bytes, HBM_GRADIENTS);
     for (int i = 0; i < self->n_tensors; i++) {
         bool copied = emit->param_bytes != emit->master_bytes;
+        plan_keep(builder, "main_params",
+            copied ? optimizer_numel(self->tensors[i]) * emit->master_bytes : 0, HBM_OPTIMIZER);
         plan_keep(
-            builder, "main_params", copied ? optimizer_numel(self->tensors[i]) * emit->master_bytes : 0, HBM_OPTIMIZER);
-        plan_keep(builder, "optimizer_state", emit_state_bytes(emit, self->tensors[i]), HBM_OPTIMIZER);
+            builder, "optimizer_state", emit_state_bytes(emit, self->tensors[i]), HBM_OPTIMIZER);
     }
 }
 
-/* Over which ranks the state of a class is sharded, and those that have the same shard; one instance: none. */
+/* Over which ranks the state of a class is sharded, and those that have the same shard; one
+ * instance: none. */
 static void setup_groups(struct megatron *self, int class, unsigned axes, unsigned grid)
 {
     struct emit *emit = self->emit;
     bool apart = megatron_instances(emit->options) > 1;
     unsigned copies = (apart ? 1U << AXIS_DP_REPLICATE : 0) | grid;
-    self->group[class] = emit_group(emit, class == EXPERT ? "expert_dp" : "dp", (axes & ~copies) | grid);
+    self->group[class] =
+        emit_group(emit, class == EXPERT ? "expert_dp" : "dp", (axes & ~copies) | grid);
     self->ranks[class] = emit_degree(emit, (axes & ~copies) | grid);
     self->replicas = apart ? emit_degree(emit, 1U << AXIS_DP_REPLICATE) : 1;
     self->replicate_group[class] =
-        apart ? emit_group(emit, class == EXPERT ? "expert_instances" : "instances", copies) : PLAN_NO_OP;
+        apart ? emit_group(emit, class == EXPERT ? "expert_instances" : "instances", copies)
+              : PLAN_NO_OP;
 }
 
 void megatron_setup(struct emit *emit)
@@ -504,7 +539,8 @@ void megatron_setup(struct emit *emit)
     int n = emit->model->n_tensors, sharding = options->data_parallel_sharding_strategy;
     *self = (struct megatron){.emit = emit,
         .options = options,
-        .scatters = options->use_megatron_fsdp ? sharding >= SHARD_OPTIM : options->use_distributed_optimizer,
+        .scatters = options->use_megatron_fsdp ? sharding >= SHARD_OPTIM
+                                               : options->use_distributed_optimizer,
         .by_unit = options->use_megatron_fsdp,
         .cuts_grads = options->use_megatron_fsdp && sharding >= SHARD_OPTIM_GRADS,
         .cuts_weights = options->use_megatron_fsdp && sharding >= SHARD_OPTIM_GRADS_PARAMS,
@@ -538,54 +574,73 @@ void megatron_setup(struct emit *emit)
 /* ---- settings ---- */
 
 const char *const megatron_outer_names[] = {"no_shard", "optim", NULL};
-const char *const megatron_sharding_names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
+const char *const megatron_sharding_names[] = {
+    "no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 
-#define MEGATRON(key_, type_, help_) CONFIG_FIELD(#key_, type_, struct megatron_options, key_, help_)
+#define MEGATRON(key_, type_, help_)                                                               \
+    CONFIG_FIELD(#key_, type_, struct megatron_options, key_, help_)
 static const struct config_field megatron_fields[] = {
     {MEGATRON(use_distributed_optimizer, FIELD_BOOL,
          "gradients are reduce-scattered, the optimizer's state is sharded, weights are gathered"),
         .when = "megatron.use_megatron_fsdp = false"},
-    {MEGATRON(overlap_grad_reduce, FIELD_BOOL, "buckets of gradients are reduced while backward goes on")},
-    {MEGATRON(overlap_param_gather, FIELD_BOOL, "weights are gathered in the next forward pass, bucket by bucket")},
+    {MEGATRON(overlap_grad_reduce, FIELD_BOOL,
+        "buckets of gradients are reduced while backward goes on")},
+    {MEGATRON(overlap_param_gather, FIELD_BOOL,
+        "weights are gathered in the next forward pass, bucket by bucket")},
     {MEGATRON(grad_reduce_in_fp32, FIELD_BOOL, "gradients are added up and reduced in FP32"),
         .alias = "accumulate_allreduce_grads_in_fp32"},
-    {MEGATRON(check_for_nan_in_grad, FIELD_BOOL, "the norm of each bucket is taken before it is reduced")},
-    {MEGATRON(average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
+    {MEGATRON(check_for_nan_in_grad, FIELD_BOOL,
+        "the norm of each bucket is taken before it is reduced")},
+    {MEGATRON(
+        average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
     {MEGATRON(fp8_param_gather, FIELD_BOOL,
-         "precision fp8_mixed and fp4_mixed: weights that multiply in FP8 or NVFP4 are kept and gathered in it, beside "
+         "precision fp8_mixed and fp4_mixed: weights that multiply in FP8 or NVFP4 are kept and "
+         "gathered in it, beside "
          "the FP32 shards"),
         .when = "train.precision = fp8_mixed | fp4_mixed"},
     {MEGATRON(fp8_amax_reduce, FIELD_BOOL,
-         "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks after each pass of a "
-         "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)"),
+         "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks "
+         "after each pass of a "
+         "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, "
+         "2023 to 2025)"),
         .when = "train.precision = fp8_mixed"},
     {MEGATRON(overlap_moe_expert_parallel_comm, FIELD_BOOL,
-        "the forward pass of a micro-batch and the backward pass of another are launched in turns, each one's kernels "
-        "beside the other's exchanges of experts' tokens; in a pipeline with parallelism.virtual of 2 and more")},
-    {MEGATRON(bucket_size, FIELD_INT, "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
+        "the forward pass of a micro-batch and the backward pass of another are launched in turns, "
+        "each one's kernels "
+        "beside the other's exchanges of experts' tokens; in a pipeline with parallelism.virtual "
+        "of 2 and more")},
+    {MEGATRON(bucket_size, FIELD_INT,
+         "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
         .min = 0, .max = 0x1p50},
     {MEGATRON(use_megatron_fsdp, FIELD_BOOL, "Megatron-FSDP in place of DistributedDataParallel")},
     {MEGATRON(data_parallel_sharding_strategy, FIELD_ENUM,
-         "Megatron-FSDP: what is sharded; optim: the optimizer's state, grads: gradients, params: weights"),
+         "Megatron-FSDP: what is sharded; optim: the optimizer's state, grads: gradients, params: "
+         "weights"),
         .when = "megatron.use_megatron_fsdp = true", .names = megatron_sharding_names},
     {MEGATRON(suggested_communication_unit_size, FIELD_INT,
-         "Megatron-FSDP: elements that are gathered or reduced at once; 0: two units, and 10^9 at least"),
+         "Megatron-FSDP: elements that are gathered or reduced at once; 0: two units, and 10^9 at "
+         "least"),
         .when = "megatron.use_megatron_fsdp = true", .min = 0, .max = 0x1p50},
-    {MEGATRON(fsdp_double_buffer, FIELD_BOOL, "Megatron-FSDP: buffers of two units for the whole run"),
-        .when = "megatron.use_megatron_fsdp = true & megatron.data_parallel_sharding_strategy = optim_grads_params"},
+    {MEGATRON(
+         fsdp_double_buffer, FIELD_BOOL, "Megatron-FSDP: buffers of two units for the whole run"),
+        .when = "megatron.use_megatron_fsdp = true & megatron.data_parallel_sharding_strategy = "
+                "optim_grads_params"},
     {MEGATRON(num_distributed_optimizer_instances, FIELD_INT,
-         "Megatron-FSDP: copies of what is sharded, with an all-reduce between them once a step (HSDP); 0: one"),
+         "Megatron-FSDP: copies of what is sharded, with an all-reduce between them once a step "
+         "(HSDP); 0: one"),
         .min = 0, .max = STRATEGY_MAX_GPUS},
     {MEGATRON(outer_dp_sharding_strategy, FIELD_ENUM,
          "Megatron-FSDP: optim shards the optimizer's state over these copies, too"),
         .when = "megatron.num_distributed_optimizer_instances > 1", .names = megatron_outer_names},
-    {MEGATRON(exp_avg_dtype, FIELD_ENUM, "Adam's first moments, as TransformerEngine's FusedAdam keeps them"),
+    {MEGATRON(exp_avg_dtype, FIELD_ENUM,
+         "Adam's first moments, as TransformerEngine's FusedAdam keeps them"),
         .names = moment_dtype_names},
     {MEGATRON(exp_avg_sq_dtype, FIELD_ENUM, "and its second ones"), .names = moment_dtype_names},
 };
 const struct config_table megatron_table = CONFIG_TABLE("'megatron'", megatron_fields);
 
-const struct megatron_options megatron_defaults = {.grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true};
+const struct megatron_options megatron_defaults = {
+    .grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true};
 
 static bool is_fsdp(const struct strategy_options *options)
 {
@@ -594,11 +649,12 @@ static bool is_fsdp(const struct strategy_options *options)
 
 static const char *megatron_label_of(const struct strategy_options *options)
 {
-    static const char *const units[] = {"Megatron-FSDP no_shard", "Megatron-FSDP optim", "Megatron-FSDP optim_grads",
-        "Megatron-FSDP optim_grads_params"};
+    static const char *const units[] = {"Megatron-FSDP no_shard", "Megatron-FSDP optim",
+        "Megatron-FSDP optim_grads", "Megatron-FSDP optim_grads_params"};
     if (is_fsdp(options))
         return units[options->megatron.data_parallel_sharding_strategy];
-    return options->megatron.use_distributed_optimizer ? "Megatron distributed optimizer" : "Megatron DDP";
+    return options->megatron.use_distributed_optimizer ? "Megatron distributed optimizer"
+                                                       : "Megatron DDP";
 }
 
 static const struct data_parallel *megatron_variant(const struct strategy_options *options)
@@ -607,7 +663,8 @@ static const struct data_parallel *megatron_variant(const struct strategy_option
 }
 
 /* Of an instance; 0: they do not divide. What shards over all ranks needs no axis. */
-static int megatron_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+static int megatron_shard_ranks(
+    const struct strategy_options *options, const struct hw *hw, int ranks)
 {
     int instances = megatron_instances(options);
     (void)hw;
@@ -617,7 +674,8 @@ static int megatron_shard_ranks(const struct strategy_options *options, const st
 const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatron),
     .label_of = megatron_label_of,
     .section = "megatron",
-    .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE | 1U << PARALLEL_EXPERT,
+    .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE |
+             1U << PARALLEL_EXPERT,
     .copies_as = "Megatron",
     .variant = megatron_variant,
     .shard_ranks = megatron_shard_ranks,

@@ -1,5 +1,5 @@
-/* Private to strategy/: what megatron.c (DistributedDataParallel, the optimizers) and megatron_fsdp.c share. What is
- * modelled stands in these two. */
+/* Private to strategy/: what megatron.c (DistributedDataParallel, the optimizers) and
+ * megatron_fsdp.c share. What is modelled stands in these two. */
 #ifndef FLOPCAST_STRATEGY_MEGATRON_H
 #define FLOPCAST_STRATEGY_MEGATRON_H
 
@@ -8,8 +8,8 @@
 enum { DENSE, EXPERT, N_CLASSES };
 enum { FLOAT_BYTES = 4, NO_BUCKET = -1 };
 
-/* Gradients that are reduced together, and their weights that are gathered together. Megatron-FSDP: what a unit has of
- * a class, or a part of the root. */
+/* Gradients that are reduced together, and their weights that are gathered together. Megatron-FSDP:
+ * what a unit has of a class, or a part of the root. */
 struct bucket {
     int class, layer;
     int64_t elements, fp8; /* fp8: of weights that multiply in FP8 */
@@ -17,8 +17,8 @@ struct bucket {
     plan_wait reduced;
     bool gathering;     /* or gathered */
     plan_wait gathered; /* PLAN_NO_OP: not yet, or waited for */
-    /* Megatron-FSDP: buffers of what is unsharded now, or PLAN_NO_OP: weights, what is made of them to multiply in FP8,
-     * gradients. */
+    /* Megatron-FSDP: buffers of what is unsharded now, or PLAN_NO_OP: weights, what is made of them
+     * to multiply in FP8, gradients. */
     int weights, copies, grads;
     bool whole;              /* this instance has the step's weights from the others */
     bool filling, under_way; /* gradients of this pass; of the one before, to their reduction */
@@ -27,7 +27,7 @@ struct bucket {
 struct megatron {
     struct emit *emit;
     const struct megatron_options *options;
-    bool scatters;                            /* the optimizer's state is sharded, so gradients are reduce-scattered */
+    bool scatters; /* the optimizer's state is sharded, so gradients are reduce-scattered */
     bool by_unit, cuts_grads, cuts_weights;   /* Megatron-FSDP; what is sharded beside that state */
     int64_t grad_bytes;                       /* of main_grad's elements */
     int group[N_CLASSES], ranks[N_CLASSES];   /* that share what is sharded, or have all */
@@ -40,10 +40,13 @@ struct megatron {
     int64_t frozen_fp8;         /* the same of what is not trained */
     int64_t scaled;             /* matrices whose largest values are all-reduced */
     VEC(struct bucket) buckets; /* in the order in which they are reduced */
-    int *bucket, *segment; /* by tensor, NO_BUCKET: frozen; the segment whose backward pass completes its gradient */
-    bool *fused;           /* by tensor: its gradient comes from a GEMM */
-    double window;         /* Megatron-FSDP: elements that are gathered at once, or whose gradients are reduced */
-    VEC(int) reducing;     /* buckets whose gradients are on their way; of them the first that is not over: */
+    int *bucket, *segment;      /* by tensor, NO_BUCKET: frozen; the segment whose backward pass
+                                   completes its gradient */
+    bool *fused;                /* by tensor: its gradient comes from a GEMM */
+    double window; /* Megatron-FSDP: elements that are gathered at once, or whose gradients are
+                      reduced */
+    VEC(int)
+    reducing; /* buckets whose gradients are on their way; of them the first that is not over: */
     int first_reducing;
 };
 

@@ -21,7 +21,8 @@ static struct optimizer_tensor muon_part_of(struct optimizer_tensor tensor, int6
     return tensor;
 }
 
-struct optimizer_tensor muon_tensor(const struct model *model, int optimizer, const struct model_tensor *tensor)
+struct optimizer_tensor muon_tensor(
+    const struct model *model, int optimizer, const struct model_tensor *tensor)
 {
     return (struct optimizer_tensor){.rows = tensor->rows,
         .cols = tensor->cols,
@@ -50,7 +51,8 @@ double muon_flop(struct optimizer_tensor tensor)
 
 static void kernel(struct emit *emit, const char *name, struct kernel_work work)
 {
-    plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "optimizer/muon/%s", name), work,
+    plan_kernel(&emit->builder, STREAM_COMPUTE,
+        arena_printf(emit->arena, "optimizer/muon/%s", name), work,
         emit->options->host.kernel_issue_s);
 }
 
@@ -64,14 +66,16 @@ static void muon_multiply(struct emit *emit, const char *name, int64_t m, int64_
     kernel(emit, name, kernel_gemm(m, n, k, 1, DTYPE_BF16, BF16_BYTES, BF16_BYTES));
 }
 
-/* torch.addmm, of a sum of m x n and a product with k in between: one call that launches two kernels. */
+/* torch.addmm, of a sum of m x n and a product with k in between: one call that launches two
+ * kernels. */
 static void add_product(struct emit *emit, const char *name, int64_t m, int64_t n, int64_t k)
 {
     double bytes = (double)(BF16_BYTES * m * n), inner_s = emit->options->host.inner_issue_s;
     struct kernel_work work = kernel_gemm(m, n, k, 1, DTYPE_BF16, BF16_BYTES, BF16_BYTES);
     work.read_bytes += bytes;
     muon_stream(emit, arena_printf(emit->arena, "%s.copy_", name), bytes, bytes);
-    plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "optimizer/muon/%s", name), work,
+    plan_kernel(&emit->builder, STREAM_COMPUTE,
+        arena_printf(emit->arena, "optimizer/muon/%s", name), work,
         inner_s > 0 ? inner_s : emit->options->host.kernel_issue_s);
 }
 
@@ -98,10 +102,12 @@ static int momentum(struct emit *emit, struct optimizer_tensor tensor)
 {
     int64_t numel = optimizer_numel(tensor), step = emit->step_bytes;
     double bytes = (double)(numel * step);
-    int nesterov = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/muon/nesterov", numel * step, HBM_OPTIMIZER);
+    int nesterov = plan_alloc(
+        &emit->builder, STREAM_COMPUTE, "optimizer/muon/nesterov", numel * step, HBM_OPTIMIZER);
     muon_stream(emit, "momentum.lerp_", 2 * bytes, bytes);
     muon_stream(emit, "nesterov.lerp", 2 * bytes, bytes);
-    int update = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/muon/update", numel * BF16_BYTES, HBM_OPTIMIZER);
+    int update = plan_alloc(
+        &emit->builder, STREAM_COMPUTE, "optimizer/muon/update", numel * BF16_BYTES, HBM_OPTIMIZER);
     muon_stream(emit, "bfloat16", bytes, (double)(numel * BF16_BYTES));
     plan_free(&emit->builder, nesterov, PLAN_NO_OP);
     return update;
@@ -115,7 +121,8 @@ static void muon_apply(struct emit *emit, struct optimizer_tensor tensor, int up
     plan_free(&emit->builder, update, PLAN_NO_OP);
 }
 
-static void exchange(struct emit *emit, const char *name, enum coll_kind kind, double bytes, int group)
+static void exchange(
+    struct emit *emit, const char *name, enum coll_kind kind, double bytes, int group)
 {
     plan_stream_wait(&emit->builder, STREAM_COMPUTE,
         emit_collective(emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE),
@@ -133,7 +140,8 @@ static void step_on(struct emit *emit, struct optimizer_tensor tensor)
     int update = momentum(emit, tensor), whole = PLAN_NO_OP;
     int64_t bytes = tensor.rows * tensor.cols * BF16_BYTES;
     if (tensor.ranks > 1) {
-        whole = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/muon/gathered", bytes, HBM_GATHERED);
+        whole = plan_alloc(
+            &emit->builder, STREAM_COMPUTE, "optimizer/muon/gathered", bytes, HBM_GATHERED);
         exchange(emit, "update/all_gather", COLL_ALL_GATHER, (double)bytes, tensor.group);
     }
     for (int64_t i = 0; i < tensor.matrices; i++)
@@ -148,7 +156,8 @@ static void step_on_own(struct emit *emit, struct optimizer_tensor own)
     struct wide x = wide_of(own);
     int64_t bytes = x.m * x.n * BF16_BYTES;
     for (int64_t i = 0; i < own.matrices; i++) {
-        int whole = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/muon/gathered", bytes, HBM_GATHERED);
+        int whole = plan_alloc(
+            &emit->builder, STREAM_COMPUTE, "optimizer/muon/gathered", bytes, HBM_GATHERED);
         exchange(emit, "update/all_to_all", COLL_ALL_TO_ALL, (double)bytes, own.group);
         orthogonalise(emit, x);
         exchange(emit, "update/all_to_all_back", COLL_ALL_TO_ALL, (double)bytes, own.group);
@@ -173,11 +182,13 @@ static void step_on_dealt(struct emit *emit, const struct optimizer_tensor *shar
 }
 
 /* The shards from the i-th on that are of its group. */
-static int of_group(struct optimizer_tensor *out, const struct optimizer_tensor *tensors, int n, int i, bool *done)
+static int of_group(
+    struct optimizer_tensor *out, const struct optimizer_tensor *tensors, int n, int i, bool *done)
 {
     int found = 0;
     for (int k = i; k < n; k++) {
-        if (tensors[k].matrices == 0 || tensors[k].ranks <= 1 || tensors[k].group != tensors[i].group)
+        if (tensors[k].matrices == 0 || tensors[k].ranks <= 1 ||
+            tensors[k].group != tensors[i].group)
             continue;
         out[found++] = tensors[k];
         done[k] = true;
@@ -185,7 +196,8 @@ static int of_group(struct optimizer_tensor *out, const struct optimizer_tensor 
     return found;
 }
 
-const struct optimizer_tensor *muon_step(struct emit *emit, const struct optimizer_tensor *tensors, int *n)
+const struct optimizer_tensor *muon_step(
+    struct emit *emit, const struct optimizer_tensor *tensors, int *n)
 {
     struct optimizer_tensor *rest = ARENA_ARRAY(emit->arena, struct optimizer_tensor, *n),
                             *shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, *n);
@@ -224,8 +236,8 @@ static int deal(struct dealt *cards, const struct optimizer_tensor *tensors, int
     int n_cards = 0;
     for (int i = 0; i < n; i++)
         for (int64_t k = 0; k < tensors[i].matrices; k++)
-            cards[n_cards++] =
-                (struct dealt){.numel = tensors[i].rows / tensors[i].matrices * tensors[i].cols, .tensor = i};
+            cards[n_cards++] = (struct dealt){
+                .numel = tensors[i].rows / tensors[i].matrices * tensors[i].cols, .tensor = i};
     qsort(cards, (size_t)n_cards, sizeof *cards, largest_first);
     for (int c = 0; c < n_cards; c++) {
         int place = c % ranks;
@@ -234,7 +246,8 @@ static int deal(struct dealt *cards, const struct optimizer_tensor *tensors, int
     return n_cards;
 }
 
-static int muon_busiest(const struct dealt *cards, int n_cards, const struct optimizer_tensor *tensors, int ranks)
+static int muon_busiest(
+    const struct dealt *cards, int n_cards, const struct optimizer_tensor *tensors, int ranks)
 {
     double *flop = xcalloc((size_t)ranks, sizeof *flop);
     int most = 0;
@@ -255,7 +268,8 @@ int muon_deal(struct optimizer_tensor *tensors, int n, int ranks)
         all += tensors[i].matrices;
     struct dealt *cards = xcalloc((size_t)all + 1, sizeof *cards);
     int64_t *counts = xcalloc((size_t)n + 1, sizeof *counts);
-    int n_cards = deal(cards, tensors, n, ranks), rank = muon_busiest(cards, n_cards, tensors, ranks);
+    int n_cards = deal(cards, tensors, n, ranks),
+        rank = muon_busiest(cards, n_cards, tensors, ranks);
     for (int c = 0; c < n_cards; c++)
         counts[cards[c].tensor] += cards[c].rank == rank;
     for (int i = 0; i < n; i++) {

@@ -1,33 +1,42 @@
-/* nanotron's data parallelism and optimizer as a plan. Source: huggingface/nanotron of December 2024 and January 2025
- * (trainer.py, optim/gradient_accumulator.py, optim/zero.py, parallel/data_parallel, distributed.py), restated.
+/* nanotron's data parallelism and optimizer as a plan. Source: huggingface/nanotron of December
+ * 2024 and January 2025 (trainer.py, optim/gradient_accumulator.py, optim/zero.py,
+ * parallel/data_parallel, distributed.py), restated.
  *
- * Weights and gradients are in BF16, gradients add up in one FP32 buffer (accumulate_grad_in_fp32: true), the optimizer
- * keeps FP32 weights.
- *   zero_stage 0: PyTorch's DistributedDataParallel, with buckets of ddp_bucket_cap in BF16 (the first of 1 MiB).
- * Micro-batches but the last add each gradient to the FP32 buffer in a loop after their backward pass (no_sync). In the
- * last a full bucket's hook does so for its gradients, beside DDP's own copies into and out of the bucket, and
- * all-reduces the FP32 gradients: twice the bytes that the bucket's size says. Compute waits for the last one only.
- *   zero_stage 1, or one rank: every micro-batch adds in the loop; when all are done, one all_reduce of the whole FP32
- * buffer, which the step waits for; each parameter is cut over the ranks for the optimizer; then one all_gather of all
- * weights, for which the host makes a slice and a copy for each parameter and rank.
- *   CUDA_DEVICE_MAX_CONNECTIONS=1 (cuda_device_max_connections, 1): kernels are admitted in the order in which the host
- * issued them, so compute waits while an all_reduce waits for the one before: at most one is pending. Inferred, not
- * measured; 0 leaves it out.
- *   Step: gradients of what is on every rank of the TP group are all-reduced there, those of a tied table between the
- * first and the last stage; the norm of each gradient, added up over TP and PP; each is scaled. AdamW has a group for
- * each parameter, hence a kernel and the host's work for it (host.unit_hook), and a cast to BF16. A step ends with a
- * barrier over all ranks, for which the host waits (loss.item()).
+ * Weights and gradients are in BF16, gradients add up in one FP32 buffer (accumulate_grad_in_fp32:
+ * true), the optimizer keeps FP32 weights.
+ *   zero_stage 0: PyTorch's DistributedDataParallel, with buckets of ddp_bucket_cap in BF16 (the
+ *   first of 1 MiB).
+ * Micro-batches but the last add each gradient to the FP32 buffer in a loop after their backward
+ * pass (no_sync). In the last a full bucket's hook does so for its gradients, beside DDP's own
+ * copies into and out of the bucket, and all-reduces the FP32 gradients: twice the bytes that the
+ * bucket's size says. Compute waits for the last one only.
+ *   zero_stage 1, or one rank: every micro-batch adds in the loop; when all are done, one
+ *   all_reduce of the whole FP32
+ * buffer, which the step waits for; each parameter is cut over the ranks for the optimizer; then
+ * one all_gather of all weights, for which the host makes a slice and a copy for each parameter and
+ * rank.
+ *   CUDA_DEVICE_MAX_CONNECTIONS=1 (cuda_device_max_connections, 1): kernels are admitted in the
+ *   order in which the host
+ * issued them, so compute waits while an all_reduce waits for the one before: at most one is
+ * pending. Inferred, not measured; 0 leaves it out.
+ *   Step: gradients of what is on every rank of the TP group are all-reduced there, those of a tied
+ *   table between the
+ * first and the last stage; the norm of each gradient, added up over TP and PP; each is scaled.
+ * AdamW has a group for each parameter, hence a kernel and the host's work for it (host.unit_hook),
+ * and a cast to BF16. A step ends with a barrier over all ranks, for which the host waits
+ * (loss.item()).
  *
- * Ignored: gradients that are not accumulated in FP32; that DDP's all_reduce of a bucket is one for each gradient, in a
- * group; the first two steps, in which buckets are laid out; that the norm is added up
- * over TP and PP in one all_reduce, not two; that slices of a parameter differ by one element; kernels
- * of a rank's slices are one kernel here, at the host's price of all. */
+ * Ignored: gradients that are not accumulated in FP32; that DDP's all_reduce of a bucket is one for
+ * each gradient, in a group; the first two steps, in which buckets are laid out; that the norm is
+ * added up over TP and PP in one all_reduce, not two; that slices of a parameter differ by one
+ * element; kernels of a rank's slices are one kernel here, at the host's price of all. */
 #include "strategy/buckets.h"
 
 #include <math.h>
 
 enum { FLOAT_BYTES = 4 };
-#define FIRST_BUCKET_BYTES 0x1p20 /* kDefaultFirstBucketBytes of torch/csrc/distributed/c10d/reducer.hpp */
+#define FIRST_BUCKET_BYTES                                                                         \
+    0x1p20 /* kDefaultFirstBucketBytes of torch/csrc/distributed/c10d/reducer.hpp */
 
 struct nanotron {
     struct emit *emit;
@@ -45,14 +54,14 @@ struct nanotron {
 /* Python, in the loop after backward or in DDP's hook. */
 static void add_to_fp32(struct emit *emit, int tensor)
 {
-    emit_tensor_kernel(emit, tensor, KERNEL_ELEMENTWISE, "fp32_grad.add_", emit->param_bytes + FLOAT_BYTES, FLOAT_BYTES,
-        emit->options->host.kernel_issue_s);
+    emit_tensor_kernel(emit, tensor, KERNEL_ELEMENTWISE, "fp32_grad.add_",
+        emit->param_bytes + FLOAT_BYTES, FLOAT_BYTES, emit->options->host.kernel_issue_s);
 }
 
 static void copy_for_ddp(struct emit *emit, int tensor, const char *name)
 {
-    emit_tensor_kernel(
-        emit, tensor, KERNEL_COPY, name, emit->param_bytes, emit->param_bytes, emit->options->host.backward_issue_s);
+    emit_tensor_kernel(emit, tensor, KERNEL_COPY, name, emit->param_bytes, emit->param_bytes,
+        emit->options->host.backward_issue_s);
 }
 
 static plan_wait nanotron_reduce(struct emit *emit, const int *tensors, int n, int64_t bytes)
@@ -64,8 +73,8 @@ static plan_wait nanotron_reduce(struct emit *emit, const int *tensors, int n, i
     for (int i = 0; i < n; i++)
         add_to_fp32(emit, tensors[i]);
     plan_wait reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
-        arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets.sent.n), COLL_ALL_REDUCE, (double)reduced_bytes,
-        self->group);
+        arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets.sent.n), COLL_ALL_REDUCE,
+        (double)reduced_bytes, self->group);
     if (self->options->cuda_device_max_connections == 1)
         plan_stream_wait(builder, STREAM_COMPUTE, buckets_last(&self->buckets));
     return reduced;
@@ -80,7 +89,8 @@ static void nanotron_grad_ready(struct emit *emit, int tensor)
     }
     copy_for_ddp(emit, tensor, "copy_to_bucket");
     buckets_add(&self->buckets, tensor, emit->model->tensors[tensor].numel * emit->param_bytes);
-    double cap = self->buckets.sent.n == 0 ? FIRST_BUCKET_BYTES : self->options->ddp_bucket_cap_bytes;
+    double cap =
+        self->buckets.sent.n == 0 ? FIRST_BUCKET_BYTES : self->options->ddp_bucket_cap_bytes;
     if ((double)self->buckets.size >= cap)
         buckets_send(emit, &self->buckets);
 }
@@ -102,8 +112,8 @@ static void nanotron_reduce_gradients(struct nanotron *self)
     if (self->elements == 0) /* a stage that hands on */
         return;
     if (!self->ddp) {
-        emit_all_reduce(
-            emit, "fp32_grads/all_reduce", (double)(self->elements * FLOAT_BYTES), self->group, PARALLEL_DATA);
+        emit_all_reduce(emit, "fp32_grads/all_reduce", (double)(self->elements * FLOAT_BYTES),
+            self->group, PARALLEL_DATA);
         return;
     }
     buckets_send(emit, &self->buckets);
@@ -124,7 +134,8 @@ static int64_t nanotron_owned(const struct nanotron *self, int64_t numel)
 static void nanotron_clip(struct nanotron *self)
 {
     struct emit *emit = self->emit;
-    double issue_s = emit->options->host.kernel_issue_s, norms = (double)(self->tensors * FLOAT_BYTES);
+    double issue_s = emit->options->host.kernel_issue_s,
+           norms = (double)(self->tensors * FLOAT_BYTES);
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (!emit->model->tensors[t].frozen)
             emit_tensor_kernel(emit, t, KERNEL_NORM, "grad_norm", FLOAT_BYTES, 0, issue_s);
@@ -133,7 +144,8 @@ static void nanotron_clip(struct nanotron *self)
     emit_add_over_model(emit, "grad_norm", FLOAT_BYTES);
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (!emit->model->tensors[t].frozen)
-            emit_tensor_kernel(emit, t, KERNEL_ELEMENTWISE, "grad_norm/mul_", FLOAT_BYTES, FLOAT_BYTES, issue_s);
+            emit_tensor_kernel(
+                emit, t, KERNEL_ELEMENTWISE, "grad_norm/mul_", FLOAT_BYTES, FLOAT_BYTES, issue_s);
 }
 
 static void nanotron_optimizer_step(struct nanotron *self)
@@ -148,15 +160,17 @@ static void nanotron_optimizer_step(struct nanotron *self)
         emit_optimizer(emit, &slice, 1);
         if (emit->param_bytes != emit->master_bytes)
             emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/copy_to_weight",
-                (double)(slice.rows * emit->master_bytes), (double)(slice.rows * emit->param_bytes));
+                (double)(slice.rows * emit->master_bytes),
+                (double)(slice.rows * emit->param_bytes));
     }
     if (self->elements > 0)
-        emit_stream_kernel(
-            emit, STREAM_COMPUTE, KERNEL_COPY, "fp32_grads.zero_", 0, (double)(self->elements * FLOAT_BYTES));
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "fp32_grads.zero_", 0,
+            (double)(self->elements * FLOAT_BYTES));
 }
 
-/* all_gather_coalesced (nanotron/distributed.py) over lists: outputs and input are made flat, gathered into a flat
- * tensor, copied out of it, and each slice is copied to its place. So all weights are there three times. */
+/* all_gather_coalesced (nanotron/distributed.py) over lists: outputs and input are made flat,
+ * gathered into a flat tensor, copied out of it, and each slice is copied to its place. So all
+ * weights are there three times. */
 static void nanotron_gather_weights(struct nanotron *self)
 {
     struct emit *emit = self->emit;
@@ -168,21 +182,25 @@ static void nanotron_gather_weights(struct nanotron *self)
     int *parts = ARENA_ARRAY(emit->arena, int, self->ranks + 1);
     for (int r = 0; r <= self->ranks; r++) {
         plan_host(builder, "all_gather_coalesced/slices", self->tensors * host->view_s);
-        parts[r] = plan_alloc(builder, STREAM_COMPUTE, "all_gather_coalesced/flat", (int64_t)ceil(part), HBM_BUFFERS);
-        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "all_gather_coalesced/flatten", part, part);
+        parts[r] = plan_alloc(
+            builder, STREAM_COMPUTE, "all_gather_coalesced/flat", (int64_t)ceil(part), HBM_BUFFERS);
+        emit_stream_kernel(
+            emit, STREAM_COMPUTE, KERNEL_COPY, "all_gather_coalesced/flatten", part, part);
     }
-    int flat = plan_alloc(builder, STREAM_COMPUTE, "all_gather/flat", (int64_t)ceil(all), HBM_BUFFERS);
+    int flat =
+        plan_alloc(builder, STREAM_COMPUTE, "all_gather/flat", (int64_t)ceil(all), HBM_BUFFERS);
     plan_stream_wait(builder, STREAM_COMPUTE,
-        emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), "weights/all_gather", COLL_ALL_GATHER,
-            all, self->group));
+        emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
+            "weights/all_gather", COLL_ALL_GATHER, all, self->group));
     for (int r = 0; r < self->ranks; r++) /* in C++, on the collective's stream */
-        plan_kernel(builder, STREAM_COMPUTE, "all_gather/copy_out", kernel_stream(KERNEL_COPY, part, part, 0),
-            host->backward_issue_s);
+        plan_kernel(builder, STREAM_COMPUTE, "all_gather/copy_out",
+            kernel_stream(KERNEL_COPY, part, part, 0), host->backward_issue_s);
     plan_free(builder, flat, PLAN_NO_OP);
     for (int r = 0; r < self->ranks; r++) {
-        plan_host(builder, "all_gather_coalesced/copy_slices", self->tensors * (host->view_s + host->kernel_issue_s));
-        plan_kernel(
-            builder, STREAM_COMPUTE, "all_gather_coalesced/copy_", kernel_stream(KERNEL_COPY, part, part, 0), 0);
+        plan_host(builder, "all_gather_coalesced/copy_slices",
+            self->tensors * (host->view_s + host->kernel_issue_s));
+        plan_kernel(builder, STREAM_COMPUTE, "all_gather_coalesced/copy_",
+            kernel_stream(KERNEL_COPY, part, part, 0), 0);
     }
     for (int r = 0; r <= self->ranks; r++)
         plan_free(builder, parts[r], PLAN_NO_OP);
@@ -191,7 +209,8 @@ static void nanotron_gather_weights(struct nanotron *self)
 /* dist.barrier() and loss.item(). */
 static void meet(struct emit *emit)
 {
-    emit_all_reduce(emit, "barrier", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
+    emit_all_reduce(
+        emit, "barrier", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "loss", FLOAT_BYTES, FLOAT_BYTES);
     plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
 }
@@ -206,8 +225,9 @@ static void nanotron_step_ends(struct emit *emit)
             emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
     emit_reduce_tied_embedding(emit, FLOAT_BYTES);
     emit->builder.phase = PHASE_OPTIMIZER;
-    plan_wait loss = emit_collective(emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), "loss/all_reduce",
-        COLL_ALL_REDUCE, FLOAT_BYTES, self->group);
+    plan_wait loss =
+        emit_collective(emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE),
+            "loss/all_reduce", COLL_ALL_REDUCE, FLOAT_BYTES, self->group);
     nanotron_clip(self);
     nanotron_optimizer_step(self);
     nanotron_gather_weights(self);
@@ -217,7 +237,8 @@ static void nanotron_step_ends(struct emit *emit)
     buckets_free(&self->buckets);
 }
 
-static void nanotron_keep(struct emit *emit, const char *name, int64_t bytes, enum hbm_category category)
+static void nanotron_keep(
+    struct emit *emit, const char *name, int64_t bytes, enum hbm_category category)
 {
     plan_keep(&emit->builder, name, bytes, category);
 }
@@ -241,21 +262,25 @@ static void nanotron_setup(struct emit *emit)
         self->elements += at->numel;
         self->tensors++;
         nanotron_keep(emit, "fp32_weights",
-            emit->param_bytes != emit->master_bytes ? slice.rows * emit->master_bytes : 0, HBM_OPTIMIZER);
+            emit->param_bytes != emit->master_bytes ? slice.rows * emit->master_bytes : 0,
+            HBM_OPTIMIZER);
         nanotron_keep(emit, "optimizer_state", emit_state_bytes(emit, slice), HBM_OPTIMIZER);
     }
     nanotron_keep(emit, "fp32_grads", self->elements * FLOAT_BYTES, HBM_GRADIENTS);
-    nanotron_keep(emit, "reducer/buckets", self->ddp ? self->elements * emit->param_bytes : 0, HBM_BUFFERS);
+    nanotron_keep(
+        emit, "reducer/buckets", self->ddp ? self->elements * emit->param_bytes : 0, HBM_BUFFERS);
 }
 
 /* ---- settings ---- */
 
-#define NANOTRON(key_, type_, member, help_) CONFIG_FIELD(key_, type_, struct nanotron_options, member, help_)
+#define NANOTRON(key_, type_, member, help_)                                                       \
+    CONFIG_FIELD(key_, type_, struct nanotron_options, member, help_)
 static const struct config_field nanotron_fields[] = {
     {NANOTRON("zero_stage", FIELD_INT, zero_stage,
          "0: DDP, 1: the optimizer's state is sharded, gradients are all-reduced in one go"),
         .min = 0, .max = 1},
-    {NANOTRON("ddp_bucket_cap", FIELD_NUMBER, ddp_bucket_cap_bytes, "ddp_bucket_cap_mb, of gradients in BF16"),
+    {NANOTRON("ddp_bucket_cap", FIELD_NUMBER, ddp_bucket_cap_bytes,
+         "ddp_bucket_cap_mb, of gradients in BF16"),
         .dimension = DIM_BYTES, .min = 1, .max = 0x1p50},
     {NANOTRON("cuda_device_max_connections", FIELD_INT, cuda_device_max_connections,
          "CUDA_DEVICE_MAX_CONNECTIONS: 1, kernels start in the order of their issue; 0: not set"),

@@ -11,8 +11,8 @@
  * backward cell exchange all four in one batch. Parts (DeepSpeed) and metadata (nanotron) go before
  * the tensor on the same queue.
  *
- * Subtle: in a V the last stage's first chunk hands over to its second one: pipeline_turn() moves the
- * buffer, and nothing is sent. */
+ * Subtle: in a V the last stage's first chunk hands over to its second one: pipeline_turn() moves
+ * the buffer, and nothing is sent. */
 #include "strategy/pipeline.h"
 
 enum direction { ACTIVATIONS, GRADIENTS };
@@ -101,7 +101,8 @@ struct place {
 /* In a V the last stage has the place behind that of its first chunk, too. */
 static bool is_turn(const struct emit *emit, struct cell cell, bool at_border)
 {
-    return is_v(emit) && emit->schedule.stage == emit->schedule.stages - 1 && at_border == (cell.chunk == 1);
+    return is_v(emit) && emit->schedule.stage == emit->schedule.stages - 1 &&
+           at_border == (cell.chunk == 1);
 }
 
 static struct place place_at(const struct emit *emit, struct cell cell, bool at_border)
@@ -110,15 +111,17 @@ static struct place place_at(const struct emit *emit, struct cell cell, bool at_
     if (segment < 0)
         return (struct place){-1, -1};
     const struct model_program *program = emit->segments.at[segment].program;
-    return (struct place){segment, direction_of(cell) == ACTIVATIONS ? program->output : program->output_grad};
+    return (struct place){
+        segment, direction_of(cell) == ACTIVATIONS ? program->output : program->output_grad};
 }
 
-/* What a cell receives comes in at the border of its chunk in forward, at the chunk's end in backward; what it sends
- * leaves at the other end. */
+/* What a cell receives comes in at the border of its chunk in forward, at the chunk's end in
+ * backward; what it sends leaves at the other end. */
 static struct place handed_over(const struct emit *emit, struct cell cell, bool received)
 {
     bool at_border = (direction_of(cell) == ACTIVATIONS) == received;
-    if (emit->schedule.stages == 1 || cell.kind == CELL_BACKWARD_WEIGHT || is_turn(emit, cell, at_border))
+    if (emit->schedule.stages == 1 || cell.kind == CELL_BACKWARD_WEIGHT ||
+        is_turn(emit, cell, at_border))
         return (struct place){-1, -1};
     return place_at(emit, cell, at_border);
 }
@@ -133,9 +136,11 @@ static struct place sent_from(const struct emit *emit, struct cell cell)
     return handed_over(emit, cell, false);
 }
 
-static const char *const queue_names[2][2][2] = {{{"pp.send_next", "pp.recv_prev"}, {"pp.send_prev", "pp.recv_next"}},
+static const char *const queue_names[2][2][2] = {
+    {{"pp.send_next", "pp.recv_prev"}, {"pp.send_prev", "pp.recv_next"}},
     {{"pp.back.send_prev", "pp.back.recv_next"}, {"pp.back.send_next", "pp.back.recv_prev"}}};
-static const char *const message_names[2][2] = {{"send_forward", "recv_forward"}, {"send_backward", "recv_backward"}};
+static const char *const message_names[2][2] = {
+    {"send_forward", "recv_forward"}, {"send_backward", "recv_backward"}};
 
 static const char *queue_name(const struct emit *emit, struct cell cell, bool receives)
 {
@@ -145,14 +150,16 @@ static const char *queue_name(const struct emit *emit, struct cell cell, bool re
 static struct plan_channel channel_of(const struct emit *emit, struct cell cell)
 {
     int leg = leg_of(emit, cell);
-    return (struct plan_channel){AXIS_PP, (direction_of(cell) == ACTIVATIONS) == (leg == 0) ? 1 : -1, leg};
+    return (struct plan_channel){
+        AXIS_PP, (direction_of(cell) == ACTIVATIONS) == (leg == 0) ? 1 : -1, leg};
 }
 
 /* Ranks of the TP group that each send a part of what all of them have. */
 static int pipeline_parts(const struct emit *emit)
 {
     const struct parallelism_options *options = &emit->options->parallelism;
-    bool scatters = (options->scatter_gather || options->pipe_partitioned) && !emit->workload.parallel.sequence;
+    bool scatters =
+        (options->scatter_gather || options->pipe_partitioned) && !emit->workload.parallel.sequence;
     return scatters ? (int)model_tensor_ranks(&emit->workload.parallel) : 1;
 }
 
@@ -174,10 +181,12 @@ static struct posted *posted_for(struct emit *emit, struct cell cell)
 static bool is_posted(const struct emit *emit, struct cell cell)
 {
     const struct posted *posted = &emit->posted[leg_of(emit, cell)][direction_of(cell)];
-    return posted->is && posted->cell.micro_batch == cell.micro_batch && posted->cell.chunk == cell.chunk;
+    return posted->is && posted->cell.micro_batch == cell.micro_batch &&
+           posted->cell.chunk == cell.chunk;
 }
 
-/* Metadata of a tensor: 7 numbers (ranks, contiguity, bytes, dtype ...), then shape and strides; int64. */
+/* Metadata of a tensor: 7 numbers (ranks, contiguity, bytes, dtype ...), then shape and strides;
+ * int64. */
 static const double metadata_bytes[] = {7 * 8, 6 * 8};
 enum { METADATA = sizeof metadata_bytes / sizeof *metadata_bytes };
 
@@ -191,8 +200,9 @@ struct line {
 static plan_wait pipeline_pass(struct emit *emit, struct line line, double bytes)
 {
     double issue_s = emit->options->host.collective_issue_s;
-    return line.sends ? plan_send(&emit->builder, line.queue, line.name, line.channel, bytes, issue_s)
-                      : plan_recv(&emit->builder, line.queue, line.name, line.channel, bytes, issue_s);
+    return line.sends
+               ? plan_send(&emit->builder, line.queue, line.name, line.channel, bytes, issue_s)
+               : plan_recv(&emit->builder, line.queue, line.name, line.channel, bytes, issue_s);
 }
 
 static void describe_tensor(struct emit *emit, struct line line)
@@ -207,7 +217,8 @@ static void describe_tensor(struct emit *emit, struct line line)
     }
 }
 
-/* PartitionedTensor.to_meta() of a tensor of three dimensions: 7 numbers and the end of each rank's part; int64. */
+/* PartitionedTensor.to_meta() of a tensor of three dimensions: 7 numbers and the end of each rank's
+ * part; int64. */
 static void describe_part(struct emit *emit, struct line line)
 {
     plan_wait op = pipeline_pass(emit, line, (double)(7 + pipeline_parts(emit)) * 8);
@@ -230,11 +241,13 @@ static void pipeline_describe(struct emit *emit, enum direction direction, struc
 }
 
 /* A tensor of which each TP rank has a part. */
-static plan_wait gather_parts(struct emit *emit, struct place place, const char *name, plan_wait after)
+static plan_wait gather_parts(
+    struct emit *emit, struct place place, const char *name, plan_wait after)
 {
     emit->builder.serves = PARALLEL_PIPELINE;
-    plan_wait op = emit_collective(emit, plan_queue(&emit->builder, "tp", QUEUE_COMM), after, name, COLL_ALL_GATHER,
-        (double)emit->segments.at[place.segment].program->output_bytes, emit_group(emit, "tp", 1U << AXIS_TP));
+    plan_wait op = emit_collective(emit, plan_queue(&emit->builder, "tp", QUEUE_COMM), after, name,
+        COLL_ALL_GATHER, (double)emit->segments.at[place.segment].program->output_bytes,
+        emit_group(emit, "tp", 1U << AXIS_TP));
     emit->builder.serves = PARALLEL_DATA;
     return op;
 }
@@ -252,8 +265,8 @@ static void post(struct emit *emit, struct cell cell)
     emit_receive_into(emit, place.segment, place.activation);
     emit->saved = before;
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
-    pipeline_describe(
-        emit, direction, (struct line){queue, message_names[direction][1], channel_of(emit, cell), false});
+    pipeline_describe(emit, direction,
+        (struct line){queue, message_names[direction][1], channel_of(emit, cell), false});
     plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(emit, cell),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
     if (pipeline_parts(emit) > 1 && !is_v(emit))
@@ -265,10 +278,12 @@ static void post(struct emit *emit, struct cell cell)
 static bool pipeline_is_kept(const struct emit *emit, struct cell cell, struct place place)
 {
     return direction_of(cell) == ACTIVATIONS && !emit_recomputes(emit, place.segment) &&
-           emit->segments.at[place.segment].program->activations[place.activation].backward_last >= 0;
+           emit->segments.at[place.segment].program->activations[place.activation].backward_last >=
+               0;
 }
 
-/* From chunk to chunk of a stage a tensor stays where it is: it is the other chunk's now, unless this one keeps it. */
+/* From chunk to chunk of a stage a tensor stays where it is: it is the other chunk's now, unless
+ * this one keeps it. */
 static void pipeline_turn(struct emit *emit, struct cell cell)
 {
     bool forward = direction_of(cell) == ACTIVATIONS;
@@ -295,7 +310,8 @@ static plan_wait pipeline_send(struct emit *emit, struct cell cell)
     struct plan_builder *builder = &emit->builder;
     int queue = plan_queue(builder, queue_name(emit, cell, false), QUEUE_COMM);
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
-    pipeline_describe(emit, direction, (struct line){queue, message_names[direction][0], channel_of(emit, cell), true});
+    pipeline_describe(emit, direction,
+        (struct line){queue, message_names[direction][0], channel_of(emit, cell), true});
     plan_wait op = plan_send(builder, queue, message_names[direction][0], channel_of(emit, cell),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
     if (!pipeline_is_kept(emit, cell, place))
@@ -304,7 +320,8 @@ static plan_wait pipeline_send(struct emit *emit, struct cell cell)
 }
 
 /* The next cell after i of this leg and direction; n: there is none. */
-static int pipeline_next_of(const struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
+static int pipeline_next_of(
+    const struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
 {
     int leg = leg_of(emit, cells[i]);
     for (i++; i < n; i++)
@@ -322,7 +339,8 @@ static void gather_output(struct emit *emit, struct cell cell)
         return;
     plan_wait made = plan_last_op(&emit->builder, STREAM_COMPUTE);
     plan_host_wait(&emit->builder, "PartitionedTensor.from_meta", made, 0);
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, gather_parts(emit, place, "gather_output", made));
+    plan_stream_wait(
+        &emit->builder, STREAM_COMPUTE, gather_parts(emit, place, "gather_output", made));
 }
 
 void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i)
@@ -340,7 +358,8 @@ void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i)
     posted->is = false;
 }
 
-static void post_next(struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
+static void post_next(
+    struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
 {
     int next = pipeline_next_of(emit, cells, n, i, direction);
     if (next < n)
@@ -360,12 +379,13 @@ static void synchronize(struct emit *emit, plan_wait sent)
             plan_host_wait(builder, "batch_p2p_comm/synchronize", emit->posted[0][d].op, 0);
 }
 
-/* Interleaved: a forward and a backward cell are a pair, behind which all four messages are one batch
- * (send_forward_backward_recv_forward_backward). */
+/* Interleaved: a forward and a backward cell are a pair, behind which all four messages are one
+ * batch (send_forward_backward_recv_forward_backward). */
 static void exchange_of_pair(struct emit *emit, const struct cell *cells, int n, int i)
 {
     int warm_up = schedule_warm_up(&emit->schedule);
-    bool forward = cells[i].kind == CELL_FORWARD, paired = !forward && i > warm_up && cells[i - 1].kind == CELL_FORWARD;
+    bool forward = cells[i].kind == CELL_FORWARD,
+         paired = !forward && i > warm_up && cells[i - 1].kind == CELL_FORWARD;
     plan_wait sent_forward = PLAN_NO_OP;
     if (forward && i >= warm_up)
         return; /* its message goes with the backward cell's */
@@ -425,7 +445,8 @@ void pipeline_keep_output(struct emit *emit, struct cell cell)
     int64_t bytes = options->pipeline > 1 && options->merge_outputs ? output_bytes(emit, cell) : 0;
     if (bytes == 0)
         return;
-    int buffer = plan_alloc(&emit->builder, STREAM_COMPUTE, "output_chunks", bytes, HBM_ACTIVATIONS);
+    int buffer =
+        plan_alloc(&emit->builder, STREAM_COMPUTE, "output_chunks", bytes, HBM_ACTIVATIONS);
     vec_push(&emit->outputs, buffer);
     emit->output_bytes += bytes;
 }
@@ -435,9 +456,10 @@ void pipeline_merge_outputs(struct emit *emit)
     if (emit->outputs.n == 0)
         return;
     double bytes = (double)emit->output_bytes;
-    int merged = plan_alloc(&emit->builder, STREAM_COMPUTE, "merge_outputs", emit->output_bytes, HBM_ACTIVATIONS);
-    plan_kernel(&emit->builder, STREAM_COMPUTE, "merge_outputs", kernel_stream(KERNEL_COPY, bytes, bytes, 0),
-        emit->options->host.kernel_issue_s);
+    int merged = plan_alloc(
+        &emit->builder, STREAM_COMPUTE, "merge_outputs", emit->output_bytes, HBM_ACTIVATIONS);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, "merge_outputs",
+        kernel_stream(KERNEL_COPY, bytes, bytes, 0), emit->options->host.kernel_issue_s);
     emit_free(emit, &merged, PLAN_NO_OP);
     for (int i = 0; i < emit->outputs.n; i++)
         emit_free(emit, &emit->outputs.at[i], PLAN_NO_OP);

@@ -9,8 +9,10 @@
  * plan_check() proves it for each plan. */
 #include "strategy/schedule.h"
 
-const char *const pipeline_schedule_names[] = {"1F1B", "GPipe", "ZBH1", "ZBVZeroBubble", "DualPipeV", 0};
-const char *const cell_pass_names[CELL_KIND_COUNT] = {"forward", "backward", "backward_input", "backward_weight"};
+const char *const pipeline_schedule_names[] = {
+    "1F1B", "GPipe", "ZBH1", "ZBVZeroBubble", "DualPipeV", 0};
+const char *const cell_pass_names[CELL_KIND_COUNT] = {
+    "forward", "backward", "backward_input", "backward_weight"};
 
 int schedule_place(const struct schedule *s, int chunk)
 {
@@ -25,8 +27,8 @@ int schedule_most_cells(const struct schedule *schedule)
     return (splits ? 3 : 2) * schedule->micro_batches * schedule->chunks;
 }
 
-/* The k-th forward cell of a stage: groups of as many micro-batches as there are stages go through chunk after chunk.
- */
+/* The k-th forward cell of a stage: groups of as many micro-batches as there are stages go through
+ * chunk after chunk. */
 static struct cell nth_forward(const struct schedule *s, int k)
 {
     int group = s->chunks == 1 ? s->micro_batches : s->stages, of_group = k % (group * s->chunks);
@@ -45,8 +47,8 @@ int schedule_warm_up(const struct schedule *s)
 {
     int all = s->micro_batches * s->chunks, before_last = s->stages - s->stage - 1;
     int n = s->kind == SCHEDULE_GPIPE && s->stages > 1 ? all
-            : s->chunks > 1                            ? 2 * before_last + (s->chunks - 1) * s->stages
-                                                       : before_last;
+            : s->chunks > 1 ? 2 * before_last + (s->chunks - 1) * s->stages
+                            : before_last;
     n += s->merges ? 1 : 0;
     return n < all ? n : all;
 }
@@ -54,18 +56,22 @@ int schedule_warm_up(const struct schedule *s)
 /* DualPipeV: 2 p forward cells come first, and the first pair of the last stage stays two. */
 bool schedule_merges(const struct schedule *s, const struct cell *cells, int n, int i)
 {
-    int first = s->kind == SCHEDULE_DUALPIPEV && s->stages > 1 ? 2 * s->stages + 1 : schedule_warm_up(s);
-    return s->merges && i >= first && i + 1 < n && cells[i].kind == CELL_FORWARD && cells[i + 1].kind == CELL_BACKWARD;
+    int first =
+        s->kind == SCHEDULE_DUALPIPEV && s->stages > 1 ? 2 * s->stages + 1 : schedule_warm_up(s);
+    return s->merges && i >= first && i + 1 < n && cells[i].kind == CELL_FORWARD &&
+           cells[i + 1].kind == CELL_BACKWARD;
 }
 
 /* ---- in a V ---- */
 
-/* Cells that are written one after the other: each kind goes through the micro-batches of a chunk in their order. */
+/* Cells that are written one after the other: each kind goes through the micro-batches of a chunk
+ * in their order. */
 struct writer {
     struct cell *cells;
     int n, micro_batches;
-    int next[CELL_KIND_COUNT][SCHEDULE_V_CHUNKS]; /* both kinds of backward cells with inputs count as one */
-    int weights;                                  /* cells before it whose weights' gradients are written */
+    int next[CELL_KIND_COUNT]
+            [SCHEDULE_V_CHUNKS]; /* both kinds of backward cells with inputs count as one */
+    int weights;                 /* cells before it whose weights' gradients are written */
 };
 
 static int *schedule_next_of(struct writer *w, enum cell_kind kind, int chunk)
@@ -90,7 +96,8 @@ static void add_split_backward(struct writer *w, int chunk)
 /* Laid out for 2 p - 1 micro-batches at least, of which those that are not there are left out. */
 static void write_zbv(struct writer *w, const struct schedule *s)
 {
-    int least = 2 * s->stages - 1, all = s->micro_batches > least ? s->micro_batches : least, behind = s->stage;
+    int least = 2 * s->stages - 1, all = s->micro_batches > least ? s->micro_batches : least,
+        behind = s->stage;
     int ahead = s->stages - s->stage;
     for (int k = 0; k < 2 * ahead - 1; k++)
         schedule_add(w, CELL_FORWARD, 0);
@@ -137,8 +144,8 @@ static void schedule_add_pair(struct writer *w, int forward, int backward)
     schedule_add(w, CELL_BACKWARD, backward);
 }
 
-/* Backward cells without pairs: the first half whole, the other split, from a cell of the first chunk on where the
- * stage's number is even, else from one of the second. */
+/* Backward cells without pairs: the first half whole, the other split, from a cell of the first
+ * chunk on where the stage's number is even, else from one of the second. */
 static void add_last_backward(struct writer *w, const struct schedule *s)
 {
     int n = s->stage + 1, split_from = n / 2 * 2 + (s->stage % 2 == 0);

@@ -1,5 +1,5 @@
-/* Lists by op are filled in one pass over the activations, so each is in their order. Segments of one program have one
- * set of lists. */
+/* Lists by op are filled in one pass over the activations, so each is in their order. Segments of
+ * one program have one set of lists. */
 #include "strategy/segment_ops.h"
 
 /* The op with which the activation comes or goes; -1: with none of that pass. */
@@ -20,11 +20,13 @@ static int find_op_of_life(const struct model_activation *tensor, enum segment_l
     return -1;
 }
 
-static struct segment_lives list_lives(const struct model_program *program, enum segment_life life, struct arena *arena)
+static struct segment_lives list_lives(
+    const struct model_program *program, enum segment_life life, struct arena *arena)
 {
     bool in_forward = life == BORN_IN_FORWARD || life == LAST_IN_FORWARD;
     int n = in_forward ? program->n_forward : program->n_backward;
-    int *first = ARENA_ARRAY(arena, int, n + 2), *activations = ARENA_ARRAY(arena, int, program->n_activations);
+    int *first = ARENA_ARRAY(arena, int, n + 2),
+        *activations = ARENA_ARRAY(arena, int, program->n_activations);
     for (int a = 0; a < program->n_activations; a++) {
         int op = find_op_of_life(&program->activations[a], life);
         if (op >= 0 && op < n)

@@ -1,7 +1,9 @@
-/* Private to strategy/: what the ops of a segment need each time that a cell of its chunk is emitted, found once.
+/* Private to strategy/: what the ops of a segment need each time that a cell of its chunk is
+ * emitted, found once.
  *
- * A step of a pipeline emits the same segments for each of hundreds of micro-batches. Which activations come and go
- * with an op, what it is called, and which kernel of the plan it was the last time stand here by op. */
+ * A step of a pipeline emits the same segments for each of hundreds of micro-batches. Which
+ * activations come and go with an op, what it is called, and which kernel of the plan it was the
+ * last time stand here by op. */
 #ifndef FLOPCAST_STRATEGY_SEGMENT_OPS_H
 #define FLOPCAST_STRATEGY_SEGMENT_OPS_H
 
@@ -9,7 +11,13 @@
 #include "model/model.h"
 
 /* Activations that are allocated before an op, or freed behind it. */
-enum segment_life { BORN_IN_FORWARD, LAST_IN_FORWARD, BORN_IN_BACKWARD, LAST_IN_BACKWARD, SEGMENT_LIFE_COUNT };
+enum segment_life {
+    BORN_IN_FORWARD,
+    LAST_IN_FORWARD,
+    BORN_IN_BACKWARD,
+    LAST_IN_BACKWARD,
+    SEGMENT_LIFE_COUNT
+};
 
 /* By op: activations[first[k]] to activations[first[k + 1] - 1], in ascending order. */
 struct segment_lives {

@@ -21,21 +21,23 @@ static void keep_tables(struct emit *emit)
     if (bytes == 0)
         return;
     plan_keep(&emit->builder, "tables", bytes, HBM_PARAMETERS);
-    plan_keep(
-        &emit->builder, "tables/rowwise_adagrad", model_table_state_bytes(&emit->model->shape, ranks), HBM_OPTIMIZER);
+    plan_keep(&emit->builder, "tables/rowwise_adagrad",
+        model_table_state_bytes(&emit->model->shape, ranks), HBM_OPTIMIZER);
 }
 
-/* A step begins when its batch, made during the step before, is handed over; then the host begins with the next. */
+/* A step begins when its batch, made during the step before, is handed over; then the host begins
+ * with the next. */
 static void load_batch(struct emit *emit, int64_t batch)
 {
     int handed_over = emit->builder.program->ops.n, decoded = handed_over + 1;
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + decoded);
-    plan_kernel(&emit->builder, STREAM_COMPUTE, "data_loader.next", kernel_stream(KERNEL_COPY, 0, 0, 0),
-        emit->options->host.kernel_issue_s);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, "data_loader.next",
+        kernel_stream(KERNEL_COPY, 0, 0, 0), emit->options->host.kernel_issue_s);
     plan_stream_wait(&emit->builder, STREAM_LOADER, handed_over);
     plan_kernel(&emit->builder, STREAM_LOADER, "data_loader",
-        (struct kernel_work){
-            .kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_host(emit->hw, emit->builder.plan->mesh.ranks)},
+        (struct kernel_work){.kind = KERNEL_DECODE,
+            .m = batch,
+            .batch = hw_ranks_of_host(emit->hw, emit->builder.plan->mesh.ranks)},
         0);
 }
 
@@ -67,13 +69,15 @@ static void stage_begins(struct emit *emit, const struct job *job)
     }
 }
 
-/* full_iteration: one launch, the first, for all that lies in forward and backward passes; the host waits in none. */
+/* full_iteration: one launch, the first, for all that lies in forward and backward passes; the host
+ * waits in none. */
 static void capture_iteration(struct plan_program *program)
 {
     bool launched = false;
     for (int i = 0; i < program->ops.n; i++) {
         struct plan_op *op = &program->ops.at[i];
-        bool captured = op->phase == PHASE_FORWARD || op->phase == PHASE_BACKWARD || op->phase == PHASE_RECOMPUTE;
+        bool captured = op->phase == PHASE_FORWARD || op->phase == PHASE_BACKWARD ||
+                        op->phase == PHASE_RECOMPUTE;
         if (!captured || plan_op_is_memory(op))
             continue;
         if (op->kind == OP_HOST_WAIT) {
@@ -91,7 +95,8 @@ static void stage_ends(struct emit *emit)
     if (emit->options->train.cuda_graphs == CUDA_GRAPHS_FULL_ITERATION)
         capture_iteration(emit->builder.program);
     if (quantity_is_set(emit->hw->gpu.step_pause))
-        plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
+        plan_host_wait(
+            &emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
     struct plan_program *program = emit->builder.program;
     for (int i = 0; i < program->ops.n; i++) {
         if (program->ops.at[i].kind != OP_KERNEL)
@@ -132,14 +137,15 @@ bool emit_opens_layer(const struct emit *emit, int segment)
     return true;
 }
 
-#define CALL(hook, ...)                                                                                                \
-    do {                                                                                                               \
-        if (emit->hooks->hook)                                                                                         \
-            emit->hooks->hook(__VA_ARGS__);                                                                            \
+#define CALL(hook, ...)                                                                            \
+    do {                                                                                           \
+        if (emit->hooks->hook)                                                                     \
+            emit->hooks->hook(__VA_ARGS__);                                                        \
     } while (0)
 
-/* The last micro-batch may have fewer sequences (train_options.device_batch), hence smaller segments, and other kernels
- * where those depend on the number of tokens: which products take FP8 does (model/tape.h). */
+/* The last micro-batch may have fewer sequences (train_options.device_batch), hence smaller
+ * segments, and other kernels where those depend on the number of tokens: which products take FP8
+ * does (model/tape.h). */
 static void micro_batch_begins(struct emit *emit, struct cell cell)
 {
     struct plan *plan = emit->builder.plan;
@@ -178,7 +184,8 @@ static void step_forward(struct emit *emit, struct cell cell)
 
 static void backward(struct emit *emit, struct cell cell)
 {
-    static void (*const parts[CELL_KIND_COUNT])(struct emit *, int) = {[CELL_BACKWARD] = emit_backward,
+    static void (*const parts[CELL_KIND_COUNT])(struct emit *, int) = {
+        [CELL_BACKWARD] = emit_backward,
         [CELL_BACKWARD_INPUT] = emit_backward_input,
         [CELL_BACKWARD_WEIGHT] = emit_backward_weight};
     pipeline_take_flight(emit, cell);
@@ -248,7 +255,8 @@ static void step_run(struct emit *emit)
     emit->hooks->setup(emit);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
     CALL(step_begins, emit);
-    struct cell *cells = ARENA_ARRAY(emit->arena, struct cell, schedule_most_cells(&emit->schedule));
+    struct cell *cells =
+        ARENA_ARRAY(emit->arena, struct cell, schedule_most_cells(&emit->schedule));
     int n = schedule_cells(cells, &emit->schedule);
     for (int i = 0; i < n; i++) {
         if (schedule_merges(&emit->schedule, cells, n, i)) {
@@ -271,7 +279,8 @@ const struct model *strategy_rank_model(const struct job *job, int stage, struct
     struct model *cut = ARENA_NEW(arena, struct model), *adapted = ARENA_NEW(arena, struct model),
                  *share = ARENA_NEW(arena, struct model);
     model_shard(cut, job->model, &job->workload.parallel, arena);
-    model_adapt(adapted, cut, job->options->train.lora_rank, job->options->train.lora_targets, arena);
+    model_adapt(
+        adapted, cut, job->options->train.lora_rank, job->options->train.lora_targets, arena);
     if (job->mesh.size[AXIS_PP] == 1)
         return adapted;
     struct model_stage part = strategy_stage(job, stage, arena);
@@ -285,7 +294,8 @@ static void lay_out_documents(struct emit *emit, const struct job *job)
     const struct train_options *train = &job->options->train;
     struct plan_packing *out = &emit->builder.program->packing;
     char why[DOCUMENTS_WHY];
-    bool known = documents_read(&out->documents, &train->documents, train->seq_len, emit->arena, why);
+    bool known =
+        documents_read(&out->documents, &train->documents, train->seq_len, emit->arena, why);
     BUG_IF(!known, "%s", why);
     if (out->documents.n > 0)
         emit->workload.document_pairs = documents_mean(&out->documents);

@@ -10,8 +10,8 @@
  * into shards and replicas. Where experts are folded (model_expert_folds()), a second grid lies
  * over the same ranks.
  *
- * Subtle: strategy_workload_of() is where settings become the model's workload. A setting that is missing
- * there changes no kernel. */
+ * Subtle: strategy_workload_of() is where settings become the model's workload. A setting that is
+ * missing there changes no kernel. */
 #include "strategy/strategy.h"
 
 #include "strategy/emit.h"
@@ -19,8 +19,8 @@
 #include <math.h>
 #include <string.h>
 
-const char *const precision_names[] = {
-    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", "fp4_mixed", NULL};
+const char *const precision_names[] = {"fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16",
+    "bf16_master", "fp8_mixed", "fp4_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", "core_attn", NULL};
 const char *const recompute_method_names[] = {"uniform", "block", NULL};
 const char *const cuda_graphs_names[] = {"none", "layer", "full_iteration", NULL};
@@ -30,9 +30,10 @@ const char *const strategy_kind_names[] = {STRATEGIES(STRATEGY_NAME) NULL};
 #define STRATEGY_WORD_ENTRY(word, kind, path, value) {word, kind, path, value},
 const struct strategy_word strategy_words[] = {STRATEGY_WORDS(STRATEGY_WORD_ENTRY)};
 #define STRATEGY_WORD_NAME(word, kind, path, value) word,
-const char *const strategy_names[] = {STRATEGIES(STRATEGY_NAME) STRATEGY_WORDS(STRATEGY_WORD_NAME) NULL};
-const char *const partition_method_names[] = {
-    "uniform", "compute_costs", "type:transformer", "type:transformer|embedding", "split_points", "weighted", NULL};
+const char *const strategy_names[] = {
+    STRATEGIES(STRATEGY_NAME) STRATEGY_WORDS(STRATEGY_WORD_NAME) NULL};
+const char *const partition_method_names[] = {"uniform", "compute_costs", "type:transformer",
+    "type:transformer|embedding", "split_points", "weighted", NULL};
 
 const struct strategy_word *strategy_word(const char *name)
 {
@@ -42,11 +43,11 @@ const struct strategy_word *strategy_word(const char *name)
     return NULL;
 }
 
-/* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
- * about 20 us for an elementwise launch round trip on V100; the tiny-kernel rows of results/measured/launch.csv
- * give 2.6 us of it to the driver); autograd runs in C++ at about half. FSDP's hooks run some hundred lines of Python.
- * A view (narrow, a slice) launches nothing: a binding, a dispatch and an object, 1.5 to 3 us. To be measured (issue
- * 3). */
+/* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's
+ * Nsight guide gives about 20 us for an elementwise launch round trip on V100; the tiny-kernel rows
+ * of results/measured/launch.csv give 2.6 us of it to the driver); autograd runs in C++ at about
+ * half. FSDP's hooks run some hundred lines of Python. A view (narrow, a slice) launches nothing: a
+ * binding, a dispatch and an object, 1.5 to 3 us. To be measured (issue 3). */
 #define STRATEGY_DEFAULTS(key, name, help) .name = name##_defaults,
 struct strategy_options strategy_default_options(void)
 {
@@ -66,12 +67,13 @@ struct strategy_options strategy_default_options(void)
             .moe_permute_fusion = true,
             .moe_deepep_num_sms = 20,
             .moe_hybridep_num_sms = 16},
-        .parallelism = {.model = {.tensor = 1, .context = 1, .expert = 1, .tensor_overlap = TENSOR_ASYNC},
-            .pipeline = 1,
-            .virtual_stages = 1,
-            .first_layers = -1,
-            .last_layers = -1,
-            .batch_p2p_sync = true},
+        .parallelism =
+            {.model = {.tensor = 1, .context = 1, .expert = 1, .tensor_overlap = TENSOR_ASYNC},
+                .pipeline = 1,
+                .virtual_stages = 1,
+                .first_layers = -1,
+                .last_layers = -1,
+                .batch_p2p_sync = true},
         STRATEGY_SECTIONS(STRATEGY_DEFAULTS).host = {.kernel_issue_s = 10e-6,
             .backward_issue_s = 5e-6,
             .collective_issue_s = 30e-6,
@@ -134,12 +136,15 @@ struct element_bytes strategy_element_bytes(int precision)
 
 enum dtype strategy_math(const struct train_options *train)
 {
-    bool fp4 = train->precision == PRECISION_FP4_MIXED, fp8 = train->precision == PRECISION_FP8_MIXED;
+    bool fp4 = train->precision == PRECISION_FP4_MIXED,
+         fp8 = train->precision == PRECISION_FP8_MIXED;
     return fp4 ? DTYPE_FP4 : fp8 ? DTYPE_FP8 : plain_math(train);
 }
 
-/* Experts are cut over the tensor ranks unless the options say otherwise (Megatron-LM's default). */
-static struct model_parallel parallel_of(const struct strategy_options *options, const struct model *model)
+/* Experts are cut over the tensor ranks unless the options say otherwise (Megatron-LM's default).
+ */
+static struct model_parallel parallel_of(
+    const struct strategy_options *options, const struct model *model)
 {
     struct model_parallel parallel = options->parallelism.model;
     bool has_experts = model && model->shape.moe.experts > 0;
@@ -155,7 +160,8 @@ bool strategy_draws_experts(const struct strategy_options *options)
     return options->parallelism.model.expert > 1 && (train->expert_spread > 0 || learned);
 }
 
-static struct model_workload strategy_workload_of(const struct strategy_options *options, const struct model *model)
+static struct model_workload strategy_workload_of(
+    const struct strategy_options *options, const struct model *model)
 {
     const struct train_options *train = &options->train;
     enum dtype dtype = plain_math(train);
@@ -171,13 +177,15 @@ static struct model_workload strategy_workload_of(const struct strategy_options 
         .rotary = train->rotary,
         .compiled = train->compiled,
         .autocast = train->autocast,
-        .channels_last = train->memory_format == IMAGE_CHANNELS_LAST ||
-                         (train->memory_format == IMAGE_CHANNELS_LAST_AMP && dtype_bytes(dtype) == 2),
+        .channels_last =
+            train->memory_format == IMAGE_CHANNELS_LAST ||
+            (train->memory_format == IMAGE_CHANNELS_LAST_AMP && dtype_bytes(dtype) == 2),
         .fp8 = train->precision == PRECISION_FP8_MIXED || train->precision == PRECISION_FP4_MIXED,
         .fp4 = train->precision == PRECISION_FP4_MIXED,
         .fp8_recipe = train->fp8_recipe,
         .frozen_once = options->kind == STRATEGY_MEGATRON && options->megatron.fp8_param_gather &&
-                       train->fp8_recipe == FP8_DELAYED && train->fusion == FUSION_TRANSFORMER_ENGINE,
+                       train->fp8_recipe == FP8_DELAYED &&
+                       train->fusion == FUSION_TRANSFORMER_ENGINE,
         .fp8_weights = options->kind == STRATEGY_FSDP && options->fsdp.float8_all_gather,
         .loss_fp32 = true,
         .neftune = train->neftune,
@@ -194,15 +202,17 @@ static struct model_workload strategy_workload_of(const struct strategy_options 
         .unfused_permutation = !train->moe_permute_fusion,
         .swiglu_fp8_input = train->activation_func_fp8_input_store,
         .flex_backend = train->moe_flex_dispatcher_backend,
-        .flex_sms = (double)(train->moe_flex_dispatcher_backend == FLEX_DEEPEP ? train->moe_deepep_num_sms
-                                                                               : train->moe_hybridep_num_sms),
+        .flex_sms = (double)(train->moe_flex_dispatcher_backend == FLEX_DEEPEP
+                                 ? train->moe_deepep_num_sms
+                                 : train->moe_hybridep_num_sms),
         .expert_capacity = train->moe_expert_capacity_factor,
         .pad_to_capacity = train->moe_pad_expert_input_to_capacity,
         .router_pads = train->moe_router_padding_for_quantization,
     };
 }
 
-struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
+struct model_workload strategy_workload(
+    const struct strategy_options *options, const struct model *model)
 {
     struct model_workload workload = strategy_workload_of(options, model);
     const struct model_moe *moe = model ? &model->shape.moe : NULL;
@@ -213,14 +223,16 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
 
 unsigned strategy_recomputed_parts(const struct train_options *train, const char **unknown)
 {
-    unsigned parts = train->activation_checkpointing == CHECKPOINT_CORE_ATTN ? 1U << RECOMPUTE_CORE_ATTN : 0;
+    unsigned parts =
+        train->activation_checkpointing == CHECKPOINT_CORE_ATTN ? 1U << RECOMPUTE_CORE_ATTN : 0;
     const char *word = train->recompute_modules ? train->recompute_modules : "";
     *unknown = NULL;
     while (*word) {
         size_t length = strcspn(word, ",");
         int part = 0;
-        while (part < RECOMPUTE_PART_COUNT && !(strlen(recompute_part_names[part]) == length &&
-                                                  strncmp(word, recompute_part_names[part], length) == 0))
+        while (part < RECOMPUTE_PART_COUNT &&
+               !(strlen(recompute_part_names[part]) == length &&
+                   strncmp(word, recompute_part_names[part], length) == 0))
             part++;
         if (part == RECOMPUTE_PART_COUNT && !*unknown)
             *unknown = word;
@@ -233,9 +245,11 @@ unsigned strategy_recomputed_parts(const struct train_options *train, const char
 struct batch_plan strategy_batch(const struct train_options *train)
 {
     int64_t device = train->device_batch, micro = train->micro_batch;
-    struct batch_plan batch = {.samples = micro * train->grad_accum, .micro_batches = train->grad_accum};
+    struct batch_plan batch = {
+        .samples = micro * train->grad_accum, .micro_batches = train->grad_accum};
     if (device > 0)
-        batch = (struct batch_plan){.samples = device, .micro_batches = (device + micro - 1) / micro};
+        batch =
+            (struct batch_plan){.samples = device, .micro_batches = (device + micro - 1) / micro};
     batch.last = batch.samples - (batch.micro_batches - 1) * micro;
     return batch;
 }
@@ -243,7 +257,8 @@ struct batch_plan strategy_batch(const struct train_options *train)
 int64_t strategy_data_ranks(const struct parallelism_options *options, int64_t gpus)
 {
     const struct model_parallel *model = &options->model;
-    int64_t data = gpus / (options->pipeline * model_tensor_ranks(model) * model_context_ranks(model));
+    int64_t data =
+        gpus / (options->pipeline * model_tensor_ranks(model) * model_context_ranks(model));
     return data > 0 ? data : 1;
 }
 
@@ -274,8 +289,10 @@ static enum status strategy_strategy_check_host(
         host_bytes = fmax(host_bytes, plan->programs[p].host_bytes);
     if (host_bytes * ranks <= memory || host_bytes <= 0)
         return STATUS_OK;
-    return diag_input(diag, gpus_at, "%d ranks offload %.0f GiB each, but %s '%s' has %.0f GiB; use more GPUs", ranks,
-        host_bytes / 0x1p30, hw_hosts_per_node(hw) > 1 ? "a host of" : "node", hw->node.name, memory / 0x1p30);
+    return diag_input(diag, gpus_at,
+        "%d ranks offload %.0f GiB each, but %s '%s' has %.0f GiB; use more GPUs", ranks,
+        host_bytes / 0x1p30, hw_hosts_per_node(hw) > 1 ? "a host of" : "node", hw->node.name,
+        memory / 0x1p30);
 }
 
 /* Elements of a layer's matrices. */
@@ -352,12 +369,14 @@ static int strategy_blocks_of(const struct job *job, int place, int places)
     if (method != PARTITION_UNIFORM)
         return blocks_up_to(job, place, places) - blocks_up_to(job, place - 1, places);
     const struct parallelism_options *options = &job->options->parallelism;
-    int first = (int)options->first_layers, last = (int)options->last_layers, blocks = model_blocks(job->model);
+    int first = (int)options->first_layers, last = (int)options->last_layers,
+        blocks = model_blocks(job->model);
     if (place == 0 && first >= 0)
         return first;
     if (place == places - 1 && last >= 0)
         return last;
-    return (blocks - (first > 0 ? first : 0) - (last > 0 ? last : 0)) / (places - (first >= 0) - (last >= 0));
+    return (blocks - (first > 0 ? first : 0) - (last > 0 ? last : 0)) /
+           (places - (first >= 0) - (last >= 0));
 }
 
 struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena)
@@ -379,8 +398,8 @@ struct model_stage strategy_stage(const struct job *job, int stage, struct arena
     return (struct model_stage){.chunks = all, .n_chunks = schedule.chunks, .ends = ends};
 }
 
-/* torchtitan overlaps the pairs of DualPipeV by itself where ranks share experts; it refuses checkpointing with that,
- * under which pairs stay one after the other here. */
+/* torchtitan overlaps the pairs of DualPipeV by itself where ranks share experts; it refuses
+ * checkpointing with that, under which pairs stay one after the other here. */
 static bool merges_passes(const struct strategy_options *options)
 {
     const struct train_options *train = &options->train;
@@ -389,7 +408,8 @@ static bool merges_passes(const struct strategy_options *options)
     return options->kind == STRATEGY_FSDP && options->parallelism.schedule == SCHEDULE_DUALPIPEV &&
            options->parallelism.pipeline > 1 && options->parallelism.model.expert > 1 &&
            train->activation_checkpointing == CHECKPOINT_NONE &&
-           train->moe_token_dispatcher_type != DISPATCHER_ALLGATHER && !train->moe_shared_expert_overlap;
+           train->moe_token_dispatcher_type != DISPATCHER_ALLGATHER &&
+           !train->moe_shared_expert_overlap;
 }
 
 struct schedule strategy_schedule(const struct job *job, int stage)
@@ -419,7 +439,8 @@ int strategy_expert_axis(const struct parallelism_options *options)
 }
 
 /* The sizes of data parallelism, of a grid with a given number of its ranks. */
-static void size_data(int size[AXIS_COUNT], const struct strategy_options *options, const struct hw *hw, int data)
+static void size_data(
+    int size[AXIS_COUNT], const struct strategy_options *options, const struct hw *hw, int data)
 {
     int shard = strategy_shard_ranks(options, hw, data);
     BUG_IF(shard < 1 || data % shard != 0, "%d ranks in shards of %d", data, shard);
@@ -427,14 +448,15 @@ static void size_data(int size[AXIS_COUNT], const struct strategy_options *optio
     size[AXIS_DP_REPLICATE] = data / shard;
 }
 
-bool strategy_mesh(
-    struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus, const char **bad)
+bool strategy_mesh(struct mesh *out, const struct strategy_options *options, const struct hw *hw,
+    int gpus, const char **bad)
 {
     const struct parallelism_options *parallel = &options->parallelism;
     const struct model_parallel cut = cut_of(parallel);
     bool folds = model_expert_folds(&cut);
     const char *order = parallel->order ? parallel->order : mesh_order_default;
-    int expert = folds ? 1 : strategy_expert_axis(parallel), data = (int)strategy_data_ranks(parallel, gpus);
+    int expert = folds ? 1 : strategy_expert_axis(parallel),
+        data = (int)strategy_data_ranks(parallel, gpus);
     int size[AXIS_COUNT] = {[AXIS_TP] = (int)model_tensor_ranks(&cut),
         [AXIS_CP] = (int)model_context_ranks(&cut),
         [AXIS_EP] = expert,
@@ -447,7 +469,8 @@ bool strategy_mesh(
     int of_experts[AXIS_COUNT] = {[AXIS_TP] = (int)model_expert_width(&cut),
         [AXIS_EP] = (int)model_expert_ranks(&cut),
         [AXIS_PP] = (int)parallel->pipeline};
-    size_data(of_experts, options, hw, gpus / (of_experts[AXIS_TP] * of_experts[AXIS_EP] * of_experts[AXIS_PP]));
+    size_data(of_experts, options, hw,
+        gpus / (of_experts[AXIS_TP] * of_experts[AXIS_EP] * of_experts[AXIS_PP]));
     *bad = order;
     return mesh_fold(out, of_experts, order);
 }
@@ -461,8 +484,8 @@ static struct mesh mesh_of(const struct strategy_options *options, const struct 
     return mesh;
 }
 
-struct job strategy_job(
-    const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus)
+struct job strategy_job(const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus)
 {
     struct job job = {.options = options,
         .model = model,
@@ -475,8 +498,8 @@ struct job strategy_job(
     return job;
 }
 
-enum status strategy_compile(
-    struct plan *out, const struct job *job, struct source_pos gpus_at, struct arena *arena, struct diag *diag)
+enum status strategy_compile(struct plan *out, const struct job *job, struct source_pos gpus_at,
+    struct arena *arena, struct diag *diag)
 {
     emit_step(out, job, arena);
     return strategy_strategy_check_host(out, job->hw, gpus_at, diag);

@@ -1,4 +1,5 @@
-/* Strategies are compilers: model + training options + cluster -> plan. None of them sees the engine. */
+/* Strategies are compilers: model + training options + cluster -> plan. None of them sees the
+ * engine. */
 #ifndef FLOPCAST_STRATEGY_STRATEGY_H
 #define FLOPCAST_STRATEGY_STRATEGY_H
 
@@ -13,78 +14,114 @@
 enum precision {
     PRECISION_FP32,        /* everything FP32, no tensor cores */
     PRECISION_TF32,        /* FP32 storage, GEMMs in TF32 (torch.backends.cuda.matmul.allow_tf32) */
-    PRECISION_BF16_MIXED,  /* FP32 parameters and optimizer; FSDP MixedPrecision(param_dtype=bf16), DDP autocast */
+    PRECISION_BF16_MIXED,  /* FP32 parameters and optimizer; FSDP MixedPrecision(param_dtype=bf16),
+                              DDP autocast */
     PRECISION_FP16_MIXED,  /* the same with fp16 and gradient scaling */
     PRECISION_BF16,        /* pure BF16: parameters, gradients, optimizer state */
-    PRECISION_BF16_MASTER, /* BF16 parameters and gradients; the optimizer keeps an FP32 copy and steps in FP32
-                              (InternEvo, Megatron) */
-    PRECISION_FP8_MIXED,   /* as bf16_mixed, the linear layers of blocks in FP8 (TransformerEngine, torchao) */
-    PRECISION_FP4_MIXED,   /* as bf16_mixed, the linear layers of blocks in NVFP4 (TransformerEngine) */
+    PRECISION_BF16_MASTER, /* BF16 parameters and gradients; the optimizer keeps an FP32 copy and
+                              steps in FP32 (InternEvo, Megatron) */
+    PRECISION_FP8_MIXED,   /* as bf16_mixed, the linear layers of blocks in FP8 (TransformerEngine,
+                              torchao) */
+    PRECISION_FP4_MIXED, /* as bf16_mixed, the linear layers of blocks in NVFP4 (TransformerEngine)
+                          */
     PRECISION_COUNT,
 };
-extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16",
-                                                          "bf16_master", "fp8_mixed", "fp4_mixed" */
+extern const char
+    *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed",
+                                            "bf16", "bf16_master", "fp8_mixed", "fp4_mixed" */
 
-/* What a checkpointed block keeps for its backward pass: everything; its input; that and what model_op.kept says; all
- * but what is made within core attention (Megatron-LM's --recompute-activations). */
-enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_SELECTIVE, CHECKPOINT_CORE_ATTN, CHECKPOINT_COUNT };
+/* What a checkpointed block keeps for its backward pass: everything; its input; that and what
+ * model_op.kept says; all but what is made within core attention (Megatron-LM's
+ * --recompute-activations). */
+enum checkpointing {
+    CHECKPOINT_NONE,
+    CHECKPOINT_FULL,
+    CHECKPOINT_SELECTIVE,
+    CHECKPOINT_CORE_ATTN,
+    CHECKPOINT_COUNT
+};
 /* Those of blocks, whatever their attention: what searches go through. */
 enum { CHECKPOINT_SEARCHED = CHECKPOINT_CORE_ATTN };
-extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full", "selective", "core_attn" */
-
-/* Megatron-LM's --recompute-method with --recompute-num-layers N, of full checkpointing. uniform: the blocks of a model
- * chunk in units of N, of which each keeps its input alone and runs again as one before its backward pass. block: the
- * first N blocks of a chunk, each alone; the others keep everything. */
-enum recompute_method { RECOMPUTE_UNIFORM, RECOMPUTE_BLOCK, RECOMPUTE_METHOD_COUNT };
-/* What of a step is launched as CUDA graphs: nothing; each block (Megatron-LM's --cuda-graph-impl local and
- * transformer_engine with whole layers, before --enable-cuda-graph and --external-cuda-graph; torch.compile's mode
- * reduce-overhead); forward and backward as a whole (its --cuda-graph-impl full_iteration). */
-enum cuda_graphs { CUDA_GRAPHS_NONE, CUDA_GRAPHS_LAYER, CUDA_GRAPHS_FULL_ITERATION, CUDA_GRAPHS_COUNT };
-extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT + 1];           /* "none", "layer", "full_iteration" */
-extern const char *const recompute_method_names[RECOMPUTE_METHOD_COUNT + 1]; /* "uniform", "block" */
-
-/* torch.memory_format of images and of what is made of them; the last: in 16-bit precisions only, as NVIDIA's
- * DeepLearningExamples have it. */
-enum image_format { IMAGE_CONTIGUOUS, IMAGE_CHANNELS_LAST, IMAGE_CHANNELS_LAST_AMP, IMAGE_FORMAT_COUNT };
 extern const char
-    *const image_format_names[IMAGE_FORMAT_COUNT + 1]; /* "contiguous", "channels_last", "channels_last_amp" */
+    *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full", "selective", "core_attn" */
+
+/* Megatron-LM's --recompute-method with --recompute-num-layers N, of full checkpointing. uniform:
+ * the blocks of a model chunk in units of N, of which each keeps its input alone and runs again as
+ * one before its backward pass. block: the first N blocks of a chunk, each alone; the others keep
+ * everything. */
+enum recompute_method { RECOMPUTE_UNIFORM, RECOMPUTE_BLOCK, RECOMPUTE_METHOD_COUNT };
+/* What of a step is launched as CUDA graphs: nothing; each block (Megatron-LM's --cuda-graph-impl
+ * local and transformer_engine with whole layers, before --enable-cuda-graph and
+ * --external-cuda-graph; torch.compile's mode reduce-overhead); forward and backward as a whole
+ * (its --cuda-graph-impl full_iteration). */
+enum cuda_graphs {
+    CUDA_GRAPHS_NONE,
+    CUDA_GRAPHS_LAYER,
+    CUDA_GRAPHS_FULL_ITERATION,
+    CUDA_GRAPHS_COUNT
+};
+extern const char
+    *const cuda_graphs_names[CUDA_GRAPHS_COUNT + 1]; /* "none", "layer", "full_iteration" */
+extern const char
+    *const recompute_method_names[RECOMPUTE_METHOD_COUNT + 1]; /* "uniform", "block" */
+
+/* torch.memory_format of images and of what is made of them; the last: in 16-bit precisions only,
+ * as NVIDIA's DeepLearningExamples have it. */
+enum image_format {
+    IMAGE_CONTIGUOUS,
+    IMAGE_CHANNELS_LAST,
+    IMAGE_CHANNELS_LAST_AMP,
+    IMAGE_FORMAT_COUNT
+};
+extern const char
+    *const image_format_names[IMAGE_FORMAT_COUNT +
+                              1]; /* "contiguous", "channels_last", "channels_last_amp" */
 
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
-    /* Sequences of a GPU to a step, as Composer's device_train_batch_size. 0: micro_batch x grad_accum. grad_accum
-     * follows from it, and is 1 (not said) or what follows. */
+    /* Sequences of a GPU to a step, as Composer's device_train_batch_size. 0: micro_batch x
+     * grad_accum. grad_accum follows from it, and is 1 (not said) or what follows. */
     int64_t device_batch;
     struct document_options documents; /* of which sequences are packed; {0}: each is one */
-    int64_t global_batch;              /* sequences of all ranks to a step; 0: not said. device_batch follows from it */
-    int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
-    const char *recompute_modules; /* Megatron-LM's, as in "moe,layernorm" (model/recompute.h); NULL: none */
+    int64_t global_batch; /* sequences of all ranks to a step; 0: not said. device_batch follows
+                             from it */
+    int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy,
+        fusion;
+    const char *recompute_modules; /* Megatron-LM's, as in "moe,layernorm" (model/recompute.h);
+                                      NULL: none */
     int rotary, fp8_recipe;        /* enum rotary_kind, enum fp8_recipe */
     int compiled;                  /* enum compiled_part */
     int memory_format;             /* enum image_format */
-    int64_t checkpoint_interval;   /* of this many blocks one is checkpointed (torchtitan's selective "2"); 1: all */
-    int recompute_method;          /* enum recompute_method */
-    int64_t recompute_num_layers;  /* 1 */
-    bool checkpoint_early_stop;    /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
-                                      with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
-    bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
-                       step */
-    bool muon_distributed;     /* optimizer muon: each matrix is one rank's, see strategy/muon.h */
-    bool weight_decay;         /* of SGD, added to the gradients by a separate pass; AdamW and Lion always have one */
+    int64_t checkpoint_interval;  /* of this many blocks one is checkpointed (torchtitan's selective
+                                     "2"); 1: all */
+    int recompute_method;         /* enum recompute_method */
+    int64_t recompute_num_layers; /* 1 */
+    bool checkpoint_early_stop;   /* recomputation ends with the last tensor that backward needs:
+                                     PyTorch 2.1 and later with use_reentrant=False. Before, and
+                                     with use_reentrant=True, all of it is run */
+    bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out
+                       and outlive the step */
+    bool muon_distributed; /* optimizer muon: each matrix is one rank's, see strategy/muon.h */
+    bool weight_decay; /* of SGD, added to the gradients by a separate pass; AdamW and Lion always
+                          have one */
     bool drop_logits, neftune; /* see model_workload */
-    bool clip_grad_norm; /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own); DeepSpeed and InternEvo
-                            compute the norm in any case */
-    /* enum cuda_graphs. The first op of a graph costs the host what it costs in any case, as a module of Python that
-     * replays the graph; the others, collectives too, nothing. layer: each pass through a block (forward,
-     * recomputation, backward) is one; what a strategy adds beside the model's ops is launched as ever. full_iteration:
-     * forward and backward passes of all micro-batches with all that is communicated in them are one, in which the host
-     * waits for nothing (strategy megatron); the optimizer is launched as ever. The model's kernels follow each other
-     * sooner (kernel_work.graphed). Ignored: copies into the graphs' inputs, their memory, a longer launch of many
-     * nodes. */
+    bool clip_grad_norm;       /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own);
+                                  DeepSpeed and InternEvo compute the norm in any case */
+    /* enum cuda_graphs. The first op of a graph costs the host what it costs in any case, as a
+     * module of Python that replays the graph; the others, collectives too, nothing. layer: each
+     * pass through a block (forward, recomputation, backward) is one; what a strategy adds beside
+     * the model's ops is launched as ever. full_iteration: forward and backward passes of all
+     * micro-batches with all that is communicated in them are one, in which the host waits for
+     * nothing (strategy megatron); the optimizer is launched as ever. The model's kernels follow
+     * each other sooner (kernel_work.graphed). Ignored: copies into the graphs' inputs, their
+     * memory, a longer launch of many nodes. */
     int cuda_graphs;
-    int64_t cpu_offloading_num_layers; /* the first blocks' activations go to host memory, see offload.c; 0 */
+    int64_t cpu_offloading_num_layers; /* the first blocks' activations go to host memory, see
+                                          offload.c; 0 */
     /* Of a mixture of experts, see model_workload: enum expert_kernels, enum token_dispatcher. */
     int expert_kernels, moe_token_dispatcher_type;
-    int expert_routing;      /* enum expert_routing; learned: what is drawn where neither of these is given */
+    int expert_routing; /* enum expert_routing; learned: what is drawn where neither of these is
+                           given */
     double expert_imbalance; /* 1: balanced */
     double expert_spread;    /* 0: that one; else drawn, with this seed: */
     int64_t expert_seed;
@@ -97,54 +134,76 @@ struct train_options {
     double moe_expert_capacity_factor; /* 0: none */
     bool moe_pad_expert_input_to_capacity;
     bool moe_router_padding_for_quantization;
-    bool decode_images; /* the host makes each batch out of compressed images while the GPU works on the one
-                           before (DALI, a DataLoader with workers); else batches lie ready */
-    /* Mixed precision by torch.autocast alone: FP32 parameters, gathered as such by FSDP (MixedPrecision without
-     * param_dtype), activations as model_workload says. Else the model itself is in low precision (FSDP's param_dtype,
-     * Apex's O2, DeepSpeed), its activations all. */
+    bool decode_images; /* the host makes each batch out of compressed images while the GPU works on
+                           the one before (DALI, a DataLoader with workers); else batches lie ready
+                         */
+    /* Mixed precision by torch.autocast alone: FP32 parameters, gathered as such by FSDP
+     * (MixedPrecision without param_dtype), activations as model_workload says. Else the model
+     * itself is in low precision (FSDP's param_dtype, Apex's O2, DeepSpeed), its activations all.
+     */
     bool autocast;
-    /* Low-rank adapters (model_adapt); 0: all parameters are trained. The frozen model is kept as kernels see it (16
-     * bit in mixed precision), adapters as trained parameters are. qlora: matrices of the blocks in NF4, and the rest
-     * as prepare_model_for_kbit_training leaves it, in FP32 (arXiv 2305.14314; peft/utils/other.py). */
+    /* Low-rank adapters (model_adapt); 0: all parameters are trained. The frozen model is kept as
+     * kernels see it (16 bit in mixed precision), adapters as trained parameters are. qlora:
+     * matrices of the blocks in NF4, and the rest as prepare_model_for_kbit_training leaves it, in
+     * FP32 (arXiv 2305.14314; peft/utils/other.py). */
     int64_t lora_rank;
     const char *lora_targets;
     bool qlora;
 };
 
-enum sharding_strategy { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2, SHARDING_COUNT };
+enum sharding_strategy {
+    FULL_SHARD,
+    SHARD_GRAD_OP,
+    NO_SHARD,
+    HYBRID_SHARD,
+    HYBRID_SHARD_ZERO2,
+    SHARDING_COUNT
+};
 extern const char
-    *const sharding_strategy_names[SHARDING_COUNT + 1]; /* as in torch.distributed.fsdp; "_HYBRID_SHARD_ZERO2" */
-enum backward_prefetch { BACKWARD_PRE, BACKWARD_POST, BACKWARD_PREFETCH_NONE, BACKWARD_PREFETCH_COUNT };
-extern const char
-    *const backward_prefetch_names[BACKWARD_PREFETCH_COUNT + 1]; /* "BACKWARD_PRE", "BACKWARD_POST", "None" */
+    *const sharding_strategy_names[SHARDING_COUNT +
+                                   1]; /* as in torch.distributed.fsdp; "_HYBRID_SHARD_ZERO2" */
+enum backward_prefetch {
+    BACKWARD_PRE,
+    BACKWARD_POST,
+    BACKWARD_PREFETCH_NONE,
+    BACKWARD_PREFETCH_COUNT
+};
+extern const char *const backward_prefetch_names[BACKWARD_PREFETCH_COUNT +
+                                                 1]; /* "BACKWARD_PRE", "BACKWARD_POST", "None" */
 enum reduce_dtype { REDUCE_PARAM_DTYPE, REDUCE_FP32, REDUCE_BF16, REDUCE_FP16, REDUCE_DTYPE_COUNT };
-extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT + 1]; /* "param_dtype", "fp32", "bf16", "fp16" */
+extern const char
+    *const reduce_dtype_names[REDUCE_DTYPE_COUNT + 1]; /* "param_dtype", "fp32", "bf16", "fp16" */
 
-/* fully_shard's reshard_after_forward, as torchtitan's fsdp_reshard_after_forward says it: always, never, or by default
- * as the sharding strategy has it, and in a pipeline never. */
+/* fully_shard's reshard_after_forward, as torchtitan's fsdp_reshard_after_forward says it: always,
+ * never, or by default as the sharding strategy has it, and in a pipeline never. */
 enum reshard_after_forward { RESHARD_DEFAULT, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT };
-extern const char *const reshard_after_forward_names[RESHARD_COUNT + 1]; /* "default", "always", "never" */
+extern const char
+    *const reshard_after_forward_names[RESHARD_COUNT + 1]; /* "default", "always", "never" */
 
 struct fsdp_options {
     int sharding_strategy, backward_prefetch, reduce_dtype;
     int reshard_after_forward; /* enum reshard_after_forward; version 2 */
     bool limit_all_gathers, forward_prefetch;
-    bool cpu_offload;                 /* CPUOffload(offload_params=True): shards, gradients and optimizer on the host */
-    bool no_sync;                     /* gradient accumulation without communication but on the last micro-step */
-    int64_t sharding_group_size;      /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
-    int64_t version;                  /* 1: FullyShardedDataParallel; 2: fully_shard, parameter by parameter */
+    bool cpu_offload; /* CPUOffload(offload_params=True): shards, gradients and optimizer on the
+                         host */
+    bool no_sync;     /* gradient accumulation without communication but on the last micro-step */
+    int64_t
+        sharding_group_size; /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
+    int64_t version; /* 1: FullyShardedDataParallel; 2: fully_shard, parameter by parameter */
     int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
-    bool float8_all_gather; /* version 2, FP8 tensorwise: matrices of blocks are cast before they are gathered, by
-                               scales that are computed after the optimizer's step for all of them (torchao's
-                               enable_fsdp_float8_all_gather with precompute_float8_dynamic_scale_for_fsdp) */
+    bool float8_all_gather; /* version 2, FP8 tensorwise: matrices of blocks are cast before they
+                               are gathered, by scales that are computed after the optimizer's step
+                               for all of them (torchao's enable_fsdp_float8_all_gather with
+                               precompute_float8_dynamic_scale_for_fsdp) */
 };
 
 struct ddp_options {
     double bucket_cap_bytes, first_bucket_bytes; /* 25 MiB, 1 MiB */
     bool gradient_as_bucket_view;
     bool broadcast_buffers; /* true */
-    bool zero_grad;         /* true; false: the training loop never lets go of gradients, which add up */
-    bool divide_buckets;    /* false; true: a pass over each bucket before it is reduced, PyTorch before 1.6 */
+    bool zero_grad; /* true; false: the training loop never lets go of gradients, which add up */
+    bool divide_buckets; /* false; true: a pass over each bucket before it is reduced, PyTorch
+                            before 1.6 */
 };
 
 /* What the host pays, in seconds (see host thread in exec.h). */
@@ -153,43 +212,53 @@ struct host_options {
     double backward_issue_s;   /* one kernel of the autograd engine (C++) */
     double collective_issue_s; /* one collective through ProcessGroupNCCL */
     double
-        collective_check_s; /* beside that, once for each rank of the group: a wrapper compares what ranks call before
-                               they call it, as TORCH_DISTRIBUTED_DEBUG=DETAIL does; 0. Ignored: that hosts meet */
-    double collective_check_in_node; /* what of that a rank takes that shares the node of the group's first, which asks
-                                      * all in turn: messages between them do not cross the network: 1 */
-    double view_s;                   /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
-    double expert_launch_s; /* each further matrix of a grouped GEMM of experts that starts a kernel for each, as
-                             * TransformerEngine does; the gradient of each is then an operation of autograd's
-                             * (backward_issue_s); 0: one kernel for all */
-    double inner_issue_s;   /* each further kernel or copy that the call of the one before it launches, in C++
-                             * (model_op.inner); 0: kernel_issue_s, backward_issue_s, collective_issue_s */
-    double unit_hook_s;     /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
-    double pass_s; /* once for each forward or backward pass of a micro-batch through a model chunk: an engine's
-                      instructions, its batches and timers (DeepSpeed's PipelineEngine); 0 */
+        collective_check_s; /* beside that, once for each rank of the group: a wrapper compares what
+                               ranks call before they call it, as TORCH_DISTRIBUTED_DEBUG=DETAIL
+                               does; 0. Ignored: that hosts meet */
+    double collective_check_in_node; /* what of that a rank takes that shares the node of the
+                                      * group's first, which asks all in turn: messages between them
+                                      * do not cross the network: 1 */
+    double view_s;          /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
+    double expert_launch_s; /* each further matrix of a grouped GEMM of experts that starts a kernel
+                             * for each, as TransformerEngine does; the gradient of each is then an
+                             * operation of autograd's (backward_issue_s); 0: one kernel for all */
+    double inner_issue_s;   /* each further kernel or copy that the call of the one before it
+                             * launches, in C++ (model_op.inner); 0: kernel_issue_s,
+                             * backward_issue_s, collective_issue_s */
+    double unit_hook_s; /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
+    double
+        pass_s; /* once for each forward or backward pass of a micro-batch through a model chunk: an
+                   engine's instructions, its batches and timers (DeepSpeed's PipelineEngine); 0 */
     double step_s; /* data loader, zero_grad, scheduler, once a step */
 };
 
 /* DeepSpeed's zero_optimization; sizes in elements, as there. */
 struct zero_options {
-    int64_t stage; /* 1: optimizer states are sharded, 2: gradients too, 3: parameters too; 0: see zero_off.c */
+    int64_t stage; /* 1: optimizer states are sharded, 2: gradients too, 3: parameters too; 0: see
+                      zero_off.c */
     int64_t reduce_bucket_size, allgather_bucket_size; /* 5e8; 1 at least */
-    int overlap_comm;                                  /* enum overlap_comm: null is true for stage 3 only */
-    bool use_multi_rank_bucket_allreduce;              /* true (2023 and later): stages 1 and 2, see zero.c */
-    int64_t stage3_prefetch_bucket_size;               /* 5e7 */
-    int64_t stage3_param_persistence_threshold;        /* 1e5: smaller parameters stay whole on every GPU */
-    int64_t stage3_max_live_parameters;                /* 1e9: nothing is prefetched when this many are gathered */
-    int stage3_fetch;                                  /* enum stage3_fetch: what the version does, see zero.c */
-    int64_t stage3_max_reuse_distance;                 /* 1e9: what is needed again within this many is not released */
-    bool offload_optimizer; /* ZeRO-Offload: FP32 weights and moments on the host, DeepSpeedCPUAdam */
+    int overlap_comm;                     /* enum overlap_comm: null is true for stage 3 only */
+    bool use_multi_rank_bucket_allreduce; /* true (2023 and later): stages 1 and 2, see zero.c */
+    int64_t stage3_prefetch_bucket_size;  /* 5e7 */
+    int64_t
+        stage3_param_persistence_threshold; /* 1e5: smaller parameters stay whole on every GPU */
+    int64_t stage3_max_live_parameters; /* 1e9: nothing is prefetched when this many are gathered */
+    int stage3_fetch;                   /* enum stage3_fetch: what the version does, see zero.c */
+    int64_t
+        stage3_max_reuse_distance; /* 1e9: what is needed again within this many is not released */
+    bool offload_optimizer; /* ZeRO-Offload: FP32 weights and moments on the host, DeepSpeedCPUAdam
+                             */
 };
 enum stage3_fetch { FETCH_TRACE, FETCH_BLOCKING, FETCH_COUNT };
-extern const char *const stage3_fetch_names[FETCH_COUNT + 1]; /* "trace" (0.6 and later), "blocking" (before) */
+extern const char
+    *const stage3_fetch_names[FETCH_COUNT + 1]; /* "trace" (0.6 and later), "blocking" (before) */
 enum overlap_comm { OVERLAP_NULL, OVERLAP_FALSE, OVERLAP_TRUE, OVERLAP_COUNT };
 extern const char *const overlap_comm_names[OVERLAP_COUNT + 1]; /* "null", "false", "true" */
 
 /* InternEvo's parallel.zero1 and hybrid_zero_optimizer. */
 struct internevo_options {
-    int64_t zero1; /* ranks that share the optimizer's states, 8 for those of a node say; 0 or less: all; 1: none */
+    int64_t zero1; /* ranks that share the optimizer's states, 8 for those of a node say; 0 or less:
+                      all; 1: none */
     int64_t reduce_bucket_size; /* elements */
     bool overlap_sync_grad, overlap_sync_param;
 };
@@ -205,41 +274,48 @@ struct megatron_options {
     bool grad_reduce_in_fp32;   /* accumulate_allreduce_grads_in_fp32: main_grad is FP32; true */
     bool check_for_nan_in_grad; /* true */
     bool average_in_collective; /* ddp_average_in_collective: no pass that scales; false */
-    bool fp8_param_gather;      /* weights that multiply in FP8 are kept and gathered in it; false */
-    bool fp8_amax_reduce;       /* the largest values of FP8 tensors are all-reduced in each pass of a chunk; false */
-    bool overlap_moe_expert_parallel_comm; /* a micro-batch's exchanges beside another's kernels, schedule.h; false */
-    int64_t bucket_size; /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of a group */
+    bool fp8_param_gather; /* weights that multiply in FP8 are kept and gathered in it; false */
+    bool fp8_amax_reduce;  /* the largest values of FP8 tensors are all-reduced in each pass of a
+                              chunk; false */
+    bool overlap_moe_expert_parallel_comm; /* a micro-batch's exchanges beside another's kernels,
+                                              schedule.h; false */
+    int64_t bucket_size; /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of
+                            a group */
     /* Megatron-FSDP, see megatron_fsdp.c: */
     bool use_megatron_fsdp, fsdp_double_buffer;
     int data_parallel_sharding_strategy;         /* enum megatron_sharding */
     int64_t suggested_communication_unit_size;   /* elements; 0: two units, and 10^9 at least */
     int64_t num_distributed_optimizer_instances; /* copies of what is sharded; 0: one */
-    int outer_dp_sharding_strategy;              /* enum megatron_sharding, up to SHARD_OPTIM: over these copies */
-    int exp_avg_dtype, exp_avg_sq_dtype; /* enum moment_dtype: of Adam's moments, by --use-precision-aware-optimizer */
+    int outer_dp_sharding_strategy; /* enum megatron_sharding, up to SHARD_OPTIM: over these copies
+                                     */
+    int exp_avg_dtype, exp_avg_sq_dtype; /* enum moment_dtype: of Adam's moments, by
+                                            --use-precision-aware-optimizer */
 };
 enum moment_dtype { MOMENT_FP32, MOMENT_BF16, MOMENT_DTYPE_COUNT };
 extern const char *const moment_dtype_names[MOMENT_DTYPE_COUNT + 1]; /* "fp32", "bf16" */
 /* Each shards what those before it do, too. */
 enum megatron_sharding { SHARD_NOTHING, SHARD_OPTIM, SHARD_OPTIM_GRADS, SHARD_OPTIM_GRADS_PARAMS };
-extern const char *const megatron_outer_names[];    /* "no_shard", "optim" */
-extern const char *const megatron_sharding_names[]; /* "no_shard", "optim", "optim_grads", "optim_grads_params" */
+extern const char *const megatron_outer_names[]; /* "no_shard", "optim" */
+extern const char
+    *const megatron_sharding_names[]; /* "no_shard", "optim", "optim_grads", "optim_grads_params" */
 
 /* nanotron's configuration of data parallelism and optimizer; see nanotron.c. */
 struct nanotron_options {
     int64_t zero_stage;                  /* 0, 1 */
     double ddp_bucket_cap_bytes;         /* of BF16 gradients: ddp_bucket_cap_mb, 25 MiB */
-    int64_t cuda_device_max_connections; /* the environment's CUDA_DEVICE_MAX_CONNECTIONS: 1; 0: not said */
+    int64_t cuda_device_max_connections; /* the environment's CUDA_DEVICE_MAX_CONNECTIONS: 1; 0: not
+                                            said */
 };
 
-/* One line a strategy: its kind, its name in scenarios, its hooks (strategy/emit.h). single_device: a module that
- * nothing wraps, on one GPU; PyTorch Lightning's name. */
-#define STRATEGIES(X)                                                                                                  \
-    X(STRATEGY_FSDP, "fsdp", fsdp_hooks)                                                                               \
-    X(STRATEGY_DDP, "ddp", ddp_hooks)                                                                                  \
-    X(STRATEGY_DEEPSPEED, "deepspeed", zero_hooks)                                                                     \
-    X(STRATEGY_INTERNEVO, "internevo", internevo_hooks)                                                                \
-    X(STRATEGY_SINGLE_DEVICE, "single_device", single_device_hooks)                                                    \
-    X(STRATEGY_MEGATRON, "megatron", megatron_hooks)                                                                   \
+/* One line a strategy: its kind, its name in scenarios, its hooks (strategy/emit.h). single_device:
+ * a module that nothing wraps, on one GPU; PyTorch Lightning's name. */
+#define STRATEGIES(X)                                                                              \
+    X(STRATEGY_FSDP, "fsdp", fsdp_hooks)                                                           \
+    X(STRATEGY_DDP, "ddp", ddp_hooks)                                                              \
+    X(STRATEGY_DEEPSPEED, "deepspeed", zero_hooks)                                                 \
+    X(STRATEGY_INTERNEVO, "internevo", internevo_hooks)                                            \
+    X(STRATEGY_SINGLE_DEVICE, "single_device", single_device_hooks)                                \
+    X(STRATEGY_MEGATRON, "megatron", megatron_hooks)                                               \
     X(STRATEGY_NANOTRON, "nanotron", nanotron_hooks)
 
 #define STRATEGY_KIND(kind, name, hooks) kind,
@@ -247,15 +323,15 @@ enum strategy_kind { STRATEGIES(STRATEGY_KIND) STRATEGY_COUNT };
 extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
 /* What people call a strategy by a setting: the word, the strategy, the setting, its value. */
-#define STRATEGY_WORDS(X)                                                                                              \
-    X("zero1", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "1")                                           \
-    X("zero2", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "2")                                           \
-    X("zero3", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "3")                                           \
-    X("fsdp1", STRATEGY_FSDP, "fsdp.version", "1")                                                                     \
-    X("fsdp2", STRATEGY_FSDP, "fsdp.version", "2")                                                                     \
-    X("FULL_SHARD", STRATEGY_FSDP, "fsdp.sharding_strategy", "FULL_SHARD")                                             \
-    X("SHARD_GRAD_OP", STRATEGY_FSDP, "fsdp.sharding_strategy", "SHARD_GRAD_OP")                                       \
-    X("HYBRID_SHARD", STRATEGY_FSDP, "fsdp.sharding_strategy", "HYBRID_SHARD")                                         \
+#define STRATEGY_WORDS(X)                                                                          \
+    X("zero1", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "1")                       \
+    X("zero2", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "2")                       \
+    X("zero3", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "3")                       \
+    X("fsdp1", STRATEGY_FSDP, "fsdp.version", "1")                                                 \
+    X("fsdp2", STRATEGY_FSDP, "fsdp.version", "2")                                                 \
+    X("FULL_SHARD", STRATEGY_FSDP, "fsdp.sharding_strategy", "FULL_SHARD")                         \
+    X("SHARD_GRAD_OP", STRATEGY_FSDP, "fsdp.sharding_strategy", "SHARD_GRAD_OP")                   \
+    X("HYBRID_SHARD", STRATEGY_FSDP, "fsdp.sharding_strategy", "HYBRID_SHARD")                     \
     X("NO_SHARD", STRATEGY_FSDP, "fsdp.sharding_strategy", "NO_SHARD")
 struct strategy_word {
     const char *word;
@@ -265,21 +341,24 @@ struct strategy_word {
 #define STRATEGY_ONE_WORD(word, kind, path, value) +1
 enum { STRATEGY_WORD_COUNT = STRATEGY_WORDS(STRATEGY_ONE_WORD) };
 extern const struct strategy_word strategy_words[STRATEGY_WORD_COUNT];
-/* What setting 'strategy' takes: the kinds, then the words. A loaded point has a kind (scenario/file.h). */
+/* What setting 'strategy' takes: the kinds, then the words. A loaded point has a kind
+ * (scenario/file.h). */
 extern const char *const strategy_names[STRATEGY_COUNT + STRATEGY_WORD_COUNT + 1];
 /* The word of that name; NULL: there is none, it may be a kind. */
 const struct strategy_word *strategy_word(const char *name);
 
 /* How blocks go to the model chunks of a pipeline. uniform: evenly. compute_costs (nanotron's
- * get_block_compute_costs()): a stage ends with the block whose cost passes its share of the sum, where a block costs
- * the elements of its matrices, and the head costs those of its matrix. So late stages may have no block, and hand on
- * what they get; differs: the head is the last stage's wherever its cost would put it (nanotron then sends logits on),
- * and there are no more stages than blocks. type:transformer, type:transformer|embedding (DeepSpeed's PipelineModule):
- * a block counts 1, and with the second the table at either end, too; each stage is filled up to the least number that
- * stages can have at most (partition_balanced). There every stage has a block (differs). These three: one model chunk a
- * stage. split_points (torchtitan's generate_split_points(), to mid 2025): evenly, what is left over goes one each to
- * the chunks behind the first. weighted (its generate_llm_fqn_per_model_part(), after that): embedding and head count
- * as a block each, what is left over goes one each to the first chunks. */
+ * get_block_compute_costs()): a stage ends with the block whose cost passes its share of the sum,
+ * where a block costs the elements of its matrices, and the head costs those of its matrix. So late
+ * stages may have no block, and hand on what they get; differs: the head is the last stage's
+ * wherever its cost would put it (nanotron then sends logits on), and there are no more stages than
+ * blocks. type:transformer, type:transformer|embedding (DeepSpeed's PipelineModule): a block counts
+ * 1, and with the second the table at either end, too; each stage is filled up to the least number
+ * that stages can have at most (partition_balanced). There every stage has a block (differs). These
+ * three: one model chunk a stage. split_points (torchtitan's generate_split_points(), to mid 2025):
+ * evenly, what is left over goes one each to the chunks behind the first. weighted (its
+ * generate_llm_fqn_per_model_part(), after that): embedding and head count as a block each, what is
+ * left over goes one each to the first chunks. */
 enum partition_method {
     PARTITION_UNIFORM,
     PARTITION_COMPUTE_COSTS,
@@ -289,21 +368,23 @@ enum partition_method {
     PARTITION_WEIGHTED,
     PARTITION_METHOD_COUNT
 };
-extern const char *const partition_method_names[PARTITION_METHOD_COUNT + 1]; /* "uniform", "compute_costs",
-                                 "type:transformer", "type:transformer|embedding", "split_points", "weighted" */
+extern const char
+    *const partition_method_names[PARTITION_METHOD_COUNT + 1]; /* "uniform", "compute_costs",
+                   "type:transformer", "type:transformer|embedding", "split_points", "weighted" */
 
-/* Megatron's and torchtitan's degrees: ranks = tensor x context x pipeline x data. Experts are over ranks of data
- * parallelism, which hold different samples and different experts. */
+/* Megatron's and torchtitan's degrees: ranks = tensor x context x pipeline x data. Experts are over
+ * ranks of data parallelism, which hold different samples and different experts. */
 struct parallelism_options {
     struct model_parallel model; /* tensor, sequence, context, expert: see model/model.h */
-    bool scatter_gather;         /* each TP rank sends its part of an activation to the next stage, where they gather it
-                                  * (scatter_gather_tensors_in_pipeline of Megatron-LM's 2021 paper) */
-    int64_t pipeline;            /* stages; 1 */
-    int64_t virtual_stages;      /* model chunks of a stage (Megatron's virtual pipeline stages); 1 */
-    int schedule;                /* enum pipeline_schedule */
-    int64_t first_layers,
-        last_layers;       /* blocks of the first and of the last chunk of the pipeline; -1: as the others */
-    bool overlap_p2p_comm; /* see strategy/pipeline.h */
+    bool scatter_gather;    /* each TP rank sends its part of an activation to the next stage, where
+                             * they gather it (scatter_gather_tensors_in_pipeline of the paper
+                             * of Megatron-LM of 2021) */
+    int64_t pipeline;       /* stages; 1 */
+    int64_t virtual_stages; /* model chunks of a stage (Megatron's virtual pipeline stages); 1 */
+    int schedule;           /* enum pipeline_schedule */
+    int64_t first_layers, last_layers; /* blocks of the first and of the last chunk of the pipeline;
+                                          -1: as the others */
+    bool overlap_p2p_comm;             /* see strategy/pipeline.h */
     bool batch_p2p_sync;
     bool p2p_metadata; /* see strategy/pipeline.h */
     bool pipe_partitioned;
@@ -313,18 +394,18 @@ struct parallelism_options {
     const char *order;    /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
 };
 
-/* A section of settings that some strategy reads: its key, NAME of struct NAME_options, and what it is. The strategy's
- * file has its table, NAME_table, and its defaults, NAME_defaults. */
-#define STRATEGY_SECTIONS(X)                                                                                           \
-    X("deepspeed", zero, "DeepSpeed")                                                                                  \
-    X("internevo", internevo, "parallel.zero1 and hybrid_zero_optimizer of InternEvo")                                 \
-    X("megatron", megatron, "data parallelism of Megatron-LM")                                                         \
-    X("nanotron", nanotron, "data parallelism and optimizer of nanotron")                                              \
-    X("fsdp", fsdp, "options of FSDP")                                                                                 \
+/* A section of settings that some strategy reads: its key, NAME of struct NAME_options, and what it
+ * is. The strategy's file has its table, NAME_table, and its defaults, NAME_defaults. */
+#define STRATEGY_SECTIONS(X)                                                                       \
+    X("deepspeed", zero, "DeepSpeed")                                                              \
+    X("internevo", internevo, "parallel.zero1 and hybrid_zero_optimizer of InternEvo")             \
+    X("megatron", megatron, "data parallelism of Megatron-LM")                                     \
+    X("nanotron", nanotron, "data parallelism and optimizer of nanotron")                          \
+    X("fsdp", fsdp, "options of FSDP")                                                             \
     X("ddp", ddp, "options of DDP")
 #define STRATEGY_MEMBER(key, name, help) struct name##_options name;
-#define STRATEGY_SECTION_DECLARATION(key, name, help)                                                                  \
-    extern const struct config_table name##_table;                                                                     \
+#define STRATEGY_SECTION_DECLARATION(key, name, help)                                              \
+    extern const struct config_table name##_table;                                                 \
     extern const struct name##_options name##_defaults;
 STRATEGY_SECTIONS(STRATEGY_SECTION_DECLARATION)
 enum { STRATEGY_MAX_GPUS = 1 << 24 };
@@ -341,26 +422,28 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);
 /* Whether the job's strategy reads this section. */
 bool strategy_reads_section(const struct strategy_options *options, const char *section);
-const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
+const char *strategy_label(
+    const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
 /* Experts take in ranks of data parallelism: those must be a multiple of it. */
 int strategy_expert_axis(const struct parallelism_options *options);
 /* The ranks as a mesh; *bad as mesh_build(). Only what check_parallelism.c lets through divides. */
-bool strategy_mesh(
-    struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus, const char **bad);
-/* Which parts of a block are recomputed by themselves, as bits; of core attention activation_checkpointing can say so,
- * too. The first name of the list that is no part's goes to *unknown, NULL: none. */
+bool strategy_mesh(struct mesh *out, const struct strategy_options *options, const struct hw *hw,
+    int gpus, const char **bad);
+/* Which parts of a block are recomputed by themselves, as bits; of core attention
+ * activation_checkpointing can say so, too. The first name of the list that is no part's goes to
+ * *unknown, NULL: none. */
 unsigned strategy_recomputed_parts(const struct train_options *train, const char **unknown);
-/* How many of a job's ranks are to share one copy of what is sharded. It may be more than there are, or not divide
- * them: strategy_check() refuses that. */
+/* How many of a job's ranks are to share one copy of what is sharded. It may be more than there
+ * are, or not divide them: strategy_check() refuses that. */
 int strategy_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks);
-/* Whether train.clip_grad_norm decides, as with torch.nn.utils.clip_grad_norm_; else the strategy always computes the
- * norm. */
+/* Whether train.clip_grad_norm decides, as with torch.nn.utils.clip_grad_norm_; else the strategy
+ * always computes the norm. */
 bool strategy_clips_by_option(const struct strategy_options *options);
 
-/* Bytes of an element by precision: of parameters and gradients as they are kept, of what the optimizer steps on and of
- * its moments, of parameters as kernels see them. DeepSpeed keeps param's, and step's beside them (arXiv 1910.02054).
- */
+/* Bytes of an element by precision: of parameters and gradients as they are kept, of what the
+ * optimizer steps on and of its moments, of parameters as kernels see them. DeepSpeed keeps
+ * param's, and step's beside them (arXiv 1910.02054). */
 struct element_bytes {
     int64_t master, step, param;
 };
@@ -375,18 +458,20 @@ struct strategy_places {
     const void *self;
 };
 
-/* What cannot be done: options that exclude one another, or that the model or the hardware cannot follow (a precision
- * that the GPU lacks, a sharding group that does not divide the ranks, offload in a node whose host memory nobody knows
- * ...). Every mistake is reported, where it stands. model NULL: what depends on it is left out. */
-enum status strategy_check(const struct strategy_options *options, const struct model *model, const struct hw *hw,
-    int gpus, const struct strategy_places *places, struct diag *diag);
+/* What cannot be done: options that exclude one another, or that the model or the hardware cannot
+ * follow (a precision that the GPU lacks, a sharding group that does not divide the ranks, offload
+ * in a node whose host memory nobody knows ...). Every mistake is reported, where it stands. model
+ * NULL: what depends on it is left out. */
+enum status strategy_check(const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, const struct strategy_places *places, struct diag *diag);
 
-/* The part of it about stages and ranks (strategy/check_parallelism.c). False: not even the ranks can be laid out. */
-bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, const struct hw *hw,
-    int gpus, const struct strategy_places *places, struct diag *diag);
+/* The part of it about stages and ranks (strategy/check_parallelism.c). False: not even the ranks
+ * can be laid out. */
+bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, const struct strategy_places *places, struct diag *diag);
 
-/* The batch of an optimizer step on a GPU: micro-batches of train.micro_batch sequences, the last one of what is left.
- */
+/* The batch of an optimizer step on a GPU: micro-batches of train.micro_batch sequences, the last
+ * one of what is left. */
 struct batch_plan {
     int64_t samples, micro_batches, last; /* sequences; their number; sequences of the last one */
 };
@@ -403,21 +488,23 @@ static inline int megatron_instances(const struct strategy_options *options)
 
 /* Ranks that train on different samples. */
 int64_t strategy_data_ranks(const struct parallelism_options *options, int64_t gpus);
-/* device_batch of a given global_batch; where it does not divide, as strategy_check() says, it is rounded up. */
+/* device_batch of a given global_batch; where it does not divide, as strategy_check() says, it is
+ * rounded up. */
 void strategy_share_batch(struct strategy_options *options, int64_t gpus);
 
-/* A micro-batch larger than the device's batch is that batch, as in llmfoundry/utils/config_utils.py; whether it was.
- */
+/* A micro-batch larger than the device's batch is that batch, as in
+ * llmfoundry/utils/config_utils.py; whether it was. */
 bool strategy_fit_micro_batch(struct train_options *train);
 
 /* Whether loads of experts are drawn, block by block. */
 bool strategy_draws_experts(const struct strategy_options *options);
 
 /* The workload of a micro-batch (lengths, formats, how the model is cut). model may be NULL. */
-struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model);
+struct model_workload strategy_workload(
+    const struct strategy_options *options, const struct model *model);
 
-/* A job, worked out: what options mean for a model on some ranks of the hardware. Options, model and hardware are
- * borrowed. */
+/* A job, worked out: what options mean for a model on some ranks of the hardware. Options, model
+ * and hardware are borrowed. */
 struct job {
     const struct strategy_options *options;
     const struct model *model;
@@ -430,21 +517,22 @@ struct job {
 };
 
 /* After strategy_check(). */
-struct job strategy_job(
-    const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus);
+struct job strategy_job(const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus);
 
-/* A pipeline: which blocks and ends a stage has. Blocks go to chunks by partition_method, where that is uniform evenly
- * but those that first_layers and last_layers say; which of the model's chunks a stage has says schedule_place(). The
- * array is in arena. */
+/* A pipeline: which blocks and ends a stage has. Blocks go to chunks by partition_method, where
+ * that is uniform evenly but those that first_layers and last_layers say; which of the model's
+ * chunks a stage has says schedule_place(). The array is in arena. */
 struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena);
 struct schedule strategy_schedule(const struct job *job, int stage);
-/* What a rank of a stage (without a pipeline: 0) holds of the job's model: its blocks, and of these its share of what
- * tensor and expert parallelism cut; with the adapters. It may be the job's own; else in arena. */
+/* What a rank of a stage (without a pipeline: 0) holds of the job's model: its blocks, and of these
+ * its share of what tensor and expert parallelism cut; with the adapters. It may be the job's own;
+ * else in arena. */
 const struct model *strategy_rank_model(const struct job *job, int stage, struct arena *arena);
 
-/* Compile one step of the job. Only here is known whether what is offloaded fits into host memory; else it is the fault
- * of gpus_at. */
-enum status strategy_compile(
-    struct plan *out, const struct job *job, struct source_pos gpus_at, struct arena *arena, struct diag *diag);
+/* Compile one step of the job. Only here is known whether what is offloaded fits into host memory;
+ * else it is the fault of gpus_at. */
+enum status strategy_compile(struct plan *out, const struct job *job, struct source_pos gpus_at,
+    struct arena *arena, struct diag *diag);
 
 #endif

@@ -1,21 +1,26 @@
-/* ZeRO-3's weights: see zero.h. Source: deepspeed/runtime/zero/{partitioned_param_coordinator,partition_parameters,
- * stage3}.py, restated; before 0.6 the coordinators in stage3.py, from memory.
+/* ZeRO-3's weights: see zero.h. Source:
+ * deepspeed/runtime/zero/{partitioned_param_coordinator,partition_parameters, stage3}.py, restated;
+ * before 0.6 the coordinators in stage3.py, from memory.
  *
- * A matrix is gathered before the first kernel that uses it, with the next ones in the order of use; after use it is
- * released unless it comes again within stage3_max_reuse_distance elements. Parameters below
- * stage3_param_persistence_threshold stay whole; after the step they are gathered. By the year, stage3_fetch:
- * - trace, DeepSpeed 0.6 and later (pull request 1453, 2022-01): the next parameters are gathered together until they
- *   reach the prefetch bucket (the one that oversteps it comes along) or stage3_max_live_parameters are gathered. The
- *   host goes on when at most two of the gathers that kernels have come to are not done.
- * - blocking, before that: every parameter is gathered alone, into c10d's list of a tensor a rank (a view and a copy
- *   each), and every gather waits until the GPU has run dry (torch.cuda.synchronize in _allgather_param). The whole
- *   parameters are gathered at once and copied out rank by rank. */
+ * A matrix is gathered before the first kernel that uses it, with the next ones in the order of
+ * use; after use it is released unless it comes again within stage3_max_reuse_distance elements.
+ * Parameters below stage3_param_persistence_threshold stay whole; after the step they are gathered.
+ * By the year, stage3_fetch:
+ * - trace, DeepSpeed 0.6 and later (pull request 1453, 2022-01): the next parameters are gathered
+ *   together until they reach the prefetch bucket (the one that oversteps it comes along) or
+ *   stage3_max_live_parameters are gathered. The host goes on when at most two of the gathers that
+ *   kernels have come to are not done.
+ * - blocking, before that: every parameter is gathered alone, into c10d's list of a tensor a rank
+ *   (a view and a copy each), and every gather waits until the GPU has run dry
+ *   (torch.cuda.synchronize in _allgather_param). The whole parameters are gathered at once and
+ *   copied out rank by rank. */
 #include "strategy/zero.h"
 
 bool zero_persists(const struct zero *zero, int tensor)
 {
     return zero->options->stage < 3 || zero->ranks == 1 ||
-           zero->emit->model->tensors[tensor].numel < zero->options->stage3_param_persistence_threshold;
+           zero->emit->model->tensors[tensor].numel <
+               zero->options->stage3_param_persistence_threshold;
 }
 
 int64_t zero_weight_bytes(const struct zero *zero, int tensor)
@@ -38,7 +43,8 @@ plan_wait zero_copy_list(struct zero *zero, int stream, double bytes, plan_wait 
 {
     struct plan_builder *builder = &zero->emit->builder;
     plan_stream_wait(builder, stream, after);
-    return plan_kernel(builder, stream, "c10d/copy_list", kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0);
+    return plan_kernel(
+        builder, stream, "c10d/copy_list", kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0);
 }
 
 void zero_synchronize(struct zero *zero)
@@ -52,13 +58,15 @@ void zero_synchronize(struct zero *zero)
 static void zero_fetch_gather(struct zero *zero, const int *tensors, int n)
 {
     struct emit *emit = zero->emit;
-    double bytes = 0, views_s = zero_blocks(zero) ? zero_loop_s(zero, 1, 1) : n > 1 ? zero_loop_s(zero, 1, 0) : 0;
+    double bytes = 0, views_s = zero_blocks(zero) ? zero_loop_s(zero, 1, 1)
+                                : n > 1           ? zero_loop_s(zero, 1, 0)
+                                                  : 0;
     if (n == 0)
         return;
     for (int i = 0; i < n; i++) {
         int t = tensors[i];
-        zero->weights[t].buffer = plan_alloc(
-            &emit->builder, STREAM_COMM, emit->model->tensors[t].name, zero_weight_bytes(zero, t), HBM_GATHERED);
+        zero->weights[t].buffer = plan_alloc(&emit->builder, STREAM_COMM,
+            emit->model->tensors[t].name, zero_weight_bytes(zero, t), HBM_GATHERED);
         zero->live += emit->model->tensors[t].numel;
         bytes += (double)zero_weight_bytes(zero, t);
     }
@@ -66,8 +74,8 @@ static void zero_fetch_gather(struct zero *zero, const int *tensors, int n)
         zero_synchronize(zero);
     plan_host(&emit->builder, "fetch_sub_module", emit->options->host.unit_hook_s + views_s);
     plan_wait op = emit_collective(emit, STREAM_COMM, PLAN_NO_OP,
-        arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[tensors[0]].name), COLL_ALL_GATHER, bytes,
-        zero->group);
+        arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[tensors[0]].name),
+        COLL_ALL_GATHER, bytes, zero->group);
     if (zero_blocks(zero))
         op = zero_copy_list(zero, STREAM_UNSHARD, bytes, op);
     for (int i = 0; i < n; i++)
@@ -126,7 +134,8 @@ void zero_param_needed(struct emit *emit, int tensor)
     zero_fetch_prefetch(zero);
 }
 
-/* Elements used between the present use of a tensor and its next one; INT64_MAX when there is none. */
+/* Elements used between the present use of a tensor and its next one; INT64_MAX when there is none.
+ */
 static int64_t reuse_distance(const struct zero *zero, int tensor)
 {
     int64_t elements = 0;
@@ -142,16 +151,18 @@ void zero_param_used(struct emit *emit, int tensor)
 {
     struct zero *zero = emit->state;
     struct gathered *weight = &zero->weights[tensor];
-    if (weight->buffer != PLAN_NO_OP && reuse_distance(zero, tensor) > zero->options->stage3_max_reuse_distance) {
+    if (weight->buffer != PLAN_NO_OP &&
+        reuse_distance(zero, tensor) > zero->options->stage3_max_reuse_distance) {
         emit_free(emit, &weight->buffer, plan_last_op(&emit->builder, STREAM_COMPUTE));
         zero->live -= emit->model->tensors[tensor].numel;
     }
     zero->at++;
 }
 
-/* The order of use, as DeepSpeed records it in its first step: each segment's forward kernels, then backward with
- * recomputation. Kernels of a micro-step with fewer sequences may differ; DeepSpeed's modules do not, so the order that
- * it recorded holds there, too, and only what stands for it here is made again. */
+/* The order of use, as DeepSpeed records it in its first step: each segment's forward kernels, then
+ * backward with recomputation. Kernels of a micro-step with fewer sequences may differ; DeepSpeed's
+ * modules do not, so the order that it recorded holds there, too, and only what stands for it here
+ * is made again. */
 void zero_trace_uses(struct zero *zero)
 {
     struct emit *emit = zero->emit;
@@ -185,13 +196,13 @@ void zero_gather_whole(struct zero *zero)
         n++;
         if (!zero_blocks(zero))
             emit_collective(emit, STREAM_COMM, PLAN_NO_OP,
-                arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[t].name), COLL_ALL_GATHER,
-                (double)zero_weight_bytes(zero, t), zero->group);
+                arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[t].name),
+                COLL_ALL_GATHER, (double)zero_weight_bytes(zero, t), zero->group);
     }
     if (!zero_blocks(zero) || n == 0)
         return;
     plan_host_wait(builder, "persistent_parameters/copy",
-        emit_collective(
-            emit, STREAM_COMM, PLAN_NO_OP, "persistent_parameters/all_gather", COLL_ALL_GATHER, bytes, zero->group),
+        emit_collective(emit, STREAM_COMM, PLAN_NO_OP, "persistent_parameters/all_gather",
+            COLL_ALL_GATHER, bytes, zero->group),
         zero_loop_s(zero, n, n));
 }

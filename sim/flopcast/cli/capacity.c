@@ -24,7 +24,8 @@ static const int64_t usual_counts[MOST_COUNTS] = {1, 2, 4, 8, 16, 32, 64, 128, 2
 
 /* How an answer was found. */
 enum basis { BASIS_SIMULATED, BASIS_RETRIES, BASIS_PEAK };
-static const char *const basis_marks[] = {[BASIS_SIMULATED] = " ", [BASIS_RETRIES] = "*", [BASIS_PEAK] = "~"};
+static const char *const basis_marks[] = {
+    [BASIS_SIMULATED] = " ", [BASIS_RETRIES] = "*", [BASIS_PEAK] = "~"};
 
 struct answer {
     int64_t number;
@@ -43,10 +44,12 @@ struct capacity {
 
 /* One sequence of the job on this number of GPUs. What INT8 optimizers keep beside the model is
  * there all the time, so it counts as context. */
-static struct memory_job capacity_job_of(const struct capacity *capacity, int64_t gpus, int checkpointing)
+static struct memory_job capacity_job_of(
+    const struct capacity *capacity, int64_t gpus, int checkpointing)
 {
     struct memory_job job = capacity->request->job;
-    job.point.hw.gpu.context_bytes.value += memory_int8_extra(&job); /* is there all the time, too */
+    job.point.hw.gpu.context_bytes.value +=
+        memory_int8_extra(&job); /* is there all the time, too */
     job.point.options.cluster.gpus = gpus;
     job.point.options.strategy.train.activation_checkpointing = checkpointing;
     job.point.options.strategy.train.micro_batch = 1;
@@ -83,7 +86,8 @@ static void capacity_show_progress(void *self, int done, int total)
 
 static void find_batches(struct capacity *capacity)
 {
-    struct fit_search *searches = xcalloc((size_t)MOST_COUNTS * CHECKPOINT_SEARCHED, sizeof *searches);
+    struct fit_search *searches =
+        xcalloc((size_t)MOST_COUNTS * CHECKPOINT_SEARCHED, sizeof *searches);
     struct answer *of[MOST_COUNTS * CHECKPOINT_SEARCHED];
     int n = 0;
     for (int i = 0; i < capacity->n_counts; i++)
@@ -98,9 +102,11 @@ static void find_batches(struct capacity *capacity)
             job = anywhere(job);
             *answer = (struct answer){fit_largest_by_peak(&job.point, MOST_BATCH), BASIS_PEAK};
         }
-    fit_largest_batches(searches, n, isatty(STDERR_FILENO) ? capacity_show_progress : NULL, capacity);
+    fit_largest_batches(
+        searches, n, isatty(STDERR_FILENO) ? capacity_show_progress : NULL, capacity);
     for (int k = 0; k < n; k++)
-        *of[k] = (struct answer){searches[k].micro_batch, searches[k].retries ? BASIS_RETRIES : BASIS_SIMULATED};
+        *of[k] = (struct answer){
+            searches[k].micro_batch, searches[k].retries ? BASIS_RETRIES : BASIS_SIMULATED};
     free(searches);
 }
 
@@ -117,7 +123,8 @@ static struct answer try_one(struct capacity *capacity, int64_t gpus, int checkp
         return (struct answer){memory_fits(&job), BASIS_PEAK};
     }
     enum fit_verdict verdict = fit_verdict(&job.point);
-    return (struct answer){fit_fits(verdict), verdict == FIT_RETRIES ? BASIS_RETRIES : BASIS_SIMULATED};
+    return (struct answer){
+        fit_fits(verdict), verdict == FIT_RETRIES ? BASIS_RETRIES : BASIS_SIMULATED};
 }
 
 /* Powers of two, one sequence. */
@@ -133,18 +140,21 @@ static struct answer find_fewest(struct capacity *capacity, int checkpointing)
     return one;
 }
 
-/* "8 without activation checkpointing, 2 with full, 4 with selective": those that there are, or how those are that are
- * not there ("without activation checkpointing or with full"). */
+/* "8 without activation checkpointing, 2 with full, 4 with selective": those that there are, or how
+ * those are that are not there ("without activation checkpointing or with full"). */
 static const char *said_of(const struct capacity *capacity, bool there, struct arena *arena)
 {
     const char *text = "";
     for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
-        int64_t number = capacity->one_count ? capacity->batches[0][c].number : capacity->fewest[c].number;
-        const char *how = c == CHECKPOINT_NONE ? "without activation checkpointing"
-                                               : arena_printf(arena, "with %s", checkpointing_names[c]);
+        int64_t number =
+            capacity->one_count ? capacity->batches[0][c].number : capacity->fewest[c].number;
+        const char *how = c == CHECKPOINT_NONE
+                              ? "without activation checkpointing"
+                              : arena_printf(arena, "with %s", checkpointing_names[c]);
         if ((number > 0) != there)
             continue;
-        const char *one = there ? arena_printf(arena, "%s %s", words_count(arena, (double)number), how) : how;
+        const char *one =
+            there ? arena_printf(arena, "%s %s", words_count(arena, (double)number), how) : how;
         text = arena_printf(arena, "%s%s%s", text, !*text ? "" : there ? ", " : " or ", one);
     }
     return text;
@@ -156,13 +166,14 @@ static void capacity_print_said(FILE *out, const struct capacity *capacity)
     struct arena arena = ARENA_INIT;
     const char *some = said_of(capacity, true, &arena), *none = said_of(capacity, false, &arena),
                *name = capacity->request->job.point.model.shape.name, *not_even = "";
-    const char *on = capacity->one_count
-                         ? arena_printf(&arena, "%" PRId64 " GPU%s", capacity->counts[0], plural(capacity->counts[0]))
-                         : "any number of GPUs";
+    const char *on = capacity->one_count ? arena_printf(&arena, "%" PRId64 " GPU%s",
+                                               capacity->counts[0], plural(capacity->counts[0]))
+                                         : "any number of GPUs";
     if (*some && *none)
         not_even = arena_printf(&arena, "; %s not even 1 does", none);
     if (!*some)
-        words_paragraph_of(out, "%s: not even a micro-batch of 1 fits on %s, whatever is recomputed", name, on);
+        words_paragraph_of(
+            out, "%s: not even a micro-batch of 1 fits on %s, whatever is recomputed", name, on);
     else if (capacity->one_count)
         words_paragraph_of(out, "%s: micro-batches up to %s fit on %s%s", name, some, on, not_even);
     else
@@ -181,21 +192,23 @@ static void capacity_print_head(FILE *out, const struct capacity *capacity)
     capacity_print_said(out, capacity);
     bool naive = shape->n_heads > 0 && options->attention == ATTENTION_NAIVE;
     words_paragraph_of(out,
-        "%s on %s: %.1f GiB, less %.1f GiB of CUDA context and %.1f GiB of NCCL's for a communicator", shape->name,
-        gpu->name, gpu->hbm_capacity.value / 0x1p30, gpu->context_bytes.value / 0x1p30,
+        "%s on %s: %.1f GiB, less %.1f GiB of CUDA context and %.1f GiB of NCCL's for a "
+        "communicator",
+        shape->name, gpu->name, gpu->hbm_capacity.value / 0x1p30, gpu->context_bytes.value / 0x1p30,
         job->point.hw.node.nccl_bytes.value / 0x1p30);
     char *text = NULL;
     size_t n = 0;
     FILE *memory = open_memstream(&text, &n);
     BUG_IF(!memory, "open_memstream failed");
-    fprintf(memory, "%s, %s, %s", precision_names[options->precision], optimizer_names[options->optimizer],
-        memory_strategy(&job->point.options.strategy));
+    fprintf(memory, "%s, %s, %s", precision_names[options->precision],
+        optimizer_names[options->optimizer], memory_strategy(&job->point.options.strategy));
     memory_print_degrees(memory, job);
     fputs(naive ? ", naive attention, " : ", ", memory);
     if (model_sample_tokens(shape) > 0) /* as long as the model makes them */
         fputs(words_counted(shape), memory);
     else
-        fprintf(memory, "samples of %" PRId64 " token%s", options->seq_len, plural(options->seq_len));
+        fprintf(
+            memory, "samples of %" PRId64 " token%s", options->seq_len, plural(options->seq_len));
     fputs("; the largest micro-batch by activation checkpointing:", memory);
     fclose(memory);
     words_paragraph(out, text);
@@ -204,7 +217,8 @@ static void capacity_print_head(FILE *out, const struct capacity *capacity)
 }
 
 /* The search ends somewhere, which is no limit of the GPU's. */
-static void capacity_print_answer(FILE *out, struct capacity *capacity, int column, struct answer answer, int64_t most)
+static void capacity_print_answer(
+    FILE *out, struct capacity *capacity, int column, struct answer answer, int64_t most)
 {
     char text[32];
     bool unmarked = answer.basis == BASIS_SIMULATED, last = column + 1 == CHECKPOINT_SEARCHED;
@@ -220,19 +234,24 @@ static void capacity_print_notes(FILE *out, const struct capacity *capacity)
     const struct scenario_point *point = &capacity->request->job.point;
     fputc('\n', out);
     words_paragraph_of(out,
-        "0: none. Each number is the verdict of the simulated allocator, as `flopcast run` comes to it on cluster '%s' "
+        "0: none. Each number is the verdict of the simulated allocator, as `flopcast run` comes "
+        "to it on cluster '%s' "
         "with "
         "defaults for all else (--topology takes another cluster).",
         point->hw.cluster.name);
     if (capacity->used[BASIS_RETRIES])
-        words_paragraph(
-            out, "*: fits, but cudaMalloc fails and is tried again, which takes time. A smaller batch may be faster.");
+        words_paragraph(out, "*: fits, but cudaMalloc fails and is tried again, which takes time. "
+                             "A smaller batch may be faster.");
     if (capacity->used[BASIS_PEAK])
-        words_paragraph_of(
-            out, "~: by the peak of a step, which leaves out fragmentation (fewer may fit), because %.*s", length, why);
+        words_paragraph_of(out,
+            "~: by the peak of a step, which leaves out fragmentation (fewer may fit), because "
+            "%.*s",
+            length, why);
     const struct model_shape *shape = &point->model.shape;
-    if (shape->n_heads > 0 && point->options.strategy.train.attention == ATTENTION_NAIVE && model_takes_flash(shape))
-        words_paragraph(out, "Naive attention keeps the scores of every pair of tokens; --attention flash does not.");
+    if (shape->n_heads > 0 && point->options.strategy.train.attention == ATTENTION_NAIVE &&
+        model_takes_flash(shape))
+        words_paragraph(out, "Naive attention keeps the scores of every pair of tokens; "
+                             "--attention flash does not.");
 }
 
 static void print_sure(FILE *out)
@@ -266,7 +285,8 @@ static void capacity_print(FILE *out, struct capacity *capacity)
 }
 
 /* A row a number of GPUs and kind of checkpointing. */
-static void capacity_print_records(FILE *out, const struct capacity *capacity, enum records_format format)
+static void capacity_print_records(
+    FILE *out, const struct capacity *capacity, enum records_format format)
 {
     static const char *const names[] = {
         [BASIS_SIMULATED] = "simulated", [BASIS_RETRIES] = "retries", [BASIS_PEAK] = "peak"};
@@ -275,7 +295,8 @@ static void capacity_print_records(FILE *out, const struct capacity *capacity, e
         for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
             struct answer batch = capacity->batches[i][c], fewest = capacity->fewest[c];
             RECORDS_ROW(&records, cell_text("model", capacity->request->job.point.model.shape.name),
-                cell_text("gpu", capacity->request->job.point.hw.gpu.name), cell_int("gpus", capacity->counts[i]),
+                cell_text("gpu", capacity->request->job.point.hw.gpu.name),
+                cell_int("gpus", capacity->counts[i]),
                 cell_text("activation_checkpointing", checkpointing_names[c]),
                 cell_int("largest_micro_batch", batch.number),
                 cell_text("or_larger", batch.number == MOST_BATCH ? "true" : "false"),
@@ -308,15 +329,18 @@ int cmd_capacity(int argc, char **argv)
 {
     struct memory_request request = {.capacity = true};
     memory_parse(&request, argc, argv,
-        "The largest micro-batch of MODEL, a model or scenario, that fits on a GPU, by number of GPUs (--gpus N: for "
+        "The largest micro-batch of MODEL, a model or scenario, that fits on a GPU, by number of "
+        "GPUs (--gpus N: for "
         "that one) and by "
-        "activation checkpointing, and without --gpus the fewest GPUs, powers of two, that hold one sequence. The "
+        "activation checkpointing, and without --gpus the fewest GPUs, powers of two, that hold "
+        "one sequence. The "
         "simulated "
         "allocator decides, as in `flopcast run`.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK &&
-        vary_refuse_several(&request.set, "flopcast capacity looks at one", &arena, &diag) == STATUS_OK) {
+        vary_refuse_several(&request.set, "flopcast capacity looks at one", &arena, &diag) ==
+            STATUS_OK) {
         struct capacity *capacity = ARENA_NEW(&arena, struct capacity);
         capacity->request = &request;
         find_all(capacity);

@@ -67,7 +67,8 @@ static void take_mesh(void *self, const struct argument *argument)
         ranks = here > 0 && here <= MAX_RANKS ? ranks * here : 0;
         if (axes == 0 || axes & seen || ranks < 1 || ranks > MAX_RANKS || (*end && *end != ','))
             argp_error(argument->state,
-                "--mesh %s: axes and their sizes are wanted, each once, neighbours first, as in tp=8,dp=16,pp=4; there "
+                "--mesh %s: axes and their sizes are wanted, each once, neighbours first, as in "
+                "tp=8,dp=16,pp=4; there "
                 "are tp, cp, ep, dp (or dp_shard and dp_replicate) and pp",
                 argument->text);
         seen |= axes;
@@ -104,22 +105,31 @@ static bool check_mesh(struct mesh_request *request, bool counts, struct argp_st
     if (request->mesh.ranks == 0 || !request->axis)
         argp_error(state, "--mesh and --group belong together, as in --mesh tp=8,dp=16 --group dp");
     if (counts)
-        argp_error(state, "--mesh says how many ranks there are, which fill the nodes one by one; leave --gpus and "
+        argp_error(state, "--mesh says how many ranks there are, which fill the nodes one by one; "
+                          "leave --gpus and "
                           "--nodes out");
     unsigned axes = collective_axes_of(request->axis ? request->axis : "");
     if (axes == 0)
-        argp_error(state, "--group %s: axes of --mesh are wanted, as in dp, or cp+dp for both together", request->axis);
+        argp_error(state,
+            "--group %s: axes of --mesh are wanted, as in dp, or cp+dp for both together",
+            request->axis);
     if (!mesh_axes_are_side_by_side(&request->mesh, axes))
-        argp_error(
-            state, "--group %s: these axes do not lie side by side in --mesh, which is not simulated", request->axis);
+        argp_error(state,
+            "--group %s: these axes do not lie side by side in --mesh, which is not simulated",
+            request->axis);
     request->group = mesh_group(&request->mesh, axes);
     if (request->group.size == 1)
-        argp_error(state, "--group %s: has one rank in --mesh; a collective takes two", request->axis);
+        argp_error(
+            state, "--group %s: has one rank in --mesh; a collective takes two", request->axis);
     return true;
 }
 
-enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000, MAX_GPUS = 1 << 20 }; /* float, what nccl-tests takes by default */
-enum { LISTED_GPUS = 16 };                                         /* more are not listed one by one */
+enum {
+    ELEMENT_BYTES = 4,
+    MAX_SIZES = 10000,
+    MAX_GPUS = 1 << 20
+};                         /* float, what nccl-tests takes by default */
+enum { LISTED_GPUS = 16 }; /* more are not listed one by one */
 enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const format_names[] = {"nccl-tests", "table", "csv", "json", NULL};
 
@@ -140,8 +150,8 @@ struct predicted {
     char link[ISOLATED_LINK]; /* that binds it, "": all alike */
 };
 
-/* A size with nccl-tests' suffix K, M, G or T, powers of 1024, also in small letters; nccl-tests does not look at what
- * is behind it, so MB and MiB are M; *end after it. */
+/* A size with nccl-tests' suffix K, M, G or T, powers of 1024, also in small letters; nccl-tests
+ * does not look at what is behind it, so MB and MiB are M; *end after it. */
 static double parse_size(const char *text, char **end)
 {
     static const char suffixes[] = "KMGT";
@@ -173,12 +183,14 @@ static void take_bytes(void *self, const struct argument *argument)
         !(command->max_bytes <= 0x1p53) || !(command->factor > 1) ||
         log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
         argp_error(argument->state,
-            "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G or T, MAX at least "
+            "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G "
+            "or T, MAX at least "
             "MIN, FACTOR above 1",
             arg);
 }
 
-/* The name of a collective, or of nccl-tests' program for it, with or without '_': alltoall, all_reduce_perf. */
+/* The name of a collective, or of nccl-tests' program for it, with or without '_': alltoall,
+ * all_reduce_perf. */
 static bool is_kind(const char *text, const char *name)
 {
     for (; *name; name++) {
@@ -195,12 +207,14 @@ static void take_kind(void *self, const struct argument *argument)
 {
     struct collective_command *command = self;
     if (command->kind >= 0)
-        argp_error(argument->state, "one collective at a time; '%s' is a second one", argument->text);
+        argp_error(
+            argument->state, "one collective at a time; '%s' is a second one", argument->text);
     for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
         if (is_kind(argument->text, coll_kind_names[command->kind]))
             return;
     argp_error(argument->state,
-        "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
+        "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, "
+        "reduce, "
         "all_to_all, send_recv",
         argument->text);
 }
@@ -220,28 +234,36 @@ static void cli_collective_check(void *self, struct argp_state *state)
 
 #define AT(at) .member = offsetof(struct collective_command, at)
 static const struct command_option options[] = {
-    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
-    {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT, AT(gpus), .most = MAX_GPUS},
-    {"mesh", "AXES", "The ranks as a grid, neighbours first, as tp=8,cp=2,dp=16,pp=4", OPTION_TAKE, AT(mesh),
-        .take = take_mesh},
+    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT,
+        AT(topology)},
+    {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT, AT(gpus),
+        .most = MAX_GPUS},
+    {"mesh", "AXES", "The ranks as a grid, neighbours first, as tp=8,cp=2,dp=16,pp=4", OPTION_TAKE,
+        AT(mesh), .take = take_mesh},
     {"group", "AXIS",
-        "With --mesh: all groups of this axis (tp, cp, ep, dp, pp; cp+dp: of both together) run at the same time, as "
+        "With --mesh: all groups of this axis (tp, cp, ep, dp, pp; cp+dp: of both together) run at "
+        "the same time, as "
         "in training",
         OPTION_TEXT, AT(mesh.axis)},
-    {"nodes", "N", "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
+    {"nodes", "N",
+        "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
         OPTION_COUNT, AT(nodes), .most = MAX_GPUS},
     {"bytes", "MIN[:MAX[:FACTOR]]",
-        "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T, also MB or MiB: powers of "
+        "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T, also MB or "
+        "MiB: powers of "
         "1024, as "
         "there); always needed",
         OPTION_TAKE, .take = take_bytes},
     {"degraded-links", "LIST",
-        "Shares of links that are left, as in a scenario's cluster.degraded_links: node0.nic*.out=50 %", OPTION_TEXT,
-        AT(degraded)},
+        "Shares of links that are left, as in a scenario's cluster.degraded_links: "
+        "node0.nic*.out=50 %",
+        OPTION_TEXT, AT(degraded)},
     {"set", "KEY=VALUE",
-        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
+        "A number of the cluster, its node or its GPU for this command, as "
+        "cluster.node.nic_bandwidth=800Gb/s",
         OPTION_SET, AT(overrides)},
-    {"format", "FORMAT", "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size",
+    {"format", "FORMAT",
+        "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size",
         OPTION_NAME, AT(format), .names = format_names},
     FORCE_OPTIONS(struct collective_command),
     {0},
@@ -255,12 +277,14 @@ static void print_mesh_ranks(const struct collective_command *command, const str
     if (mesh->mesh.ranks <= LISTED_GPUS)
         for (int rank = 0; rank < mesh->mesh.ranks; rank++)
             printf("#  Rank %2d Group %2d Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n",
-                rank % mesh->group.period / mesh->group.stride, mesh_group_instance(&mesh->group, rank), rank + 1,
-                rank / gpus, rank % gpus, rank % gpus, hw->gpu.name);
+                rank % mesh->group.period / mesh->group.stride,
+                mesh_group_instance(&mesh->group, rank), rank + 1, rank / gpus, rank % gpus,
+                rank % gpus, hw->gpu.name);
     else
-        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
-    printf("# %d group%s of %d GPUs, %d apart, all at the same time\n", groups, plural(groups), command->gpus,
-        mesh->group.stride);
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes,
+            command->gpus);
+    printf("# %d group%s of %d GPUs, %d apart, all at the same time\n", groups, plural(groups),
+        command->gpus, mesh->group.stride);
 }
 
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
@@ -270,25 +294,29 @@ static void collective_print_ranks(const struct collective_command *command, con
         print_mesh_ranks(command, hw);
         return;
     }
-    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */
+    int per_node = command->gpus / command->nodes,
+        apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */
     if (command->gpus > LISTED_GPUS) {
-        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes,
+            command->gpus);
         return;
     }
     for (int rank = 0; rank < command->gpus; rank++) {
         int device = rank % per_node * (command->nodes > 1 ? apart : 1);
-        printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank, rank + 1,
-            rank / per_node, device, device, hw->gpu.name);
+        printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank,
+            rank + 1, rank / per_node, device, device, hw->gpu.name);
     }
 }
 
-/* The banner of nccl-tests. The program is named as theirs, so that a reader knows the collective. */
+/* The banner of nccl-tests. The program is named as theirs, so that a reader knows the collective.
+ */
 static void print_banner(const struct collective_command *command, const struct hw *hw)
 {
-    static const char *const programs[COLL_KIND_COUNT] = {
-        "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv"};
+    static const char *const programs[COLL_KIND_COUNT] = {"all_reduce", "all_gather",
+        "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv"};
     printf("# Collective test starting: %s_perf\n", programs[command->kind]);
-    printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 iters: 1 agg iters: 1 "
+    printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 "
+           "iters: 1 agg iters: 1 "
            "validation: 0 graph: 0\n#\n# Using devices\n",
         command->min_bytes, command->max_bytes, command->factor);
     collective_print_ranks(command, hw);
@@ -297,15 +325,16 @@ static void print_banner(const struct collective_command *command, const struct 
     if (command->force.protocol != COLL_ANY)
         printf("# NCCL_PROTO=%s\n", coll_protocol_names[command->force.protocol]);
     printf("#\n# %54s %33s\n", "out-of-place", "in-place");
-    printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n", "size", "count", "type", "redop", "root",
-        "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
-    printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)",
-        "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)");
+    printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n", "size", "count", "type",
+        "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
+    printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s\n", "(B)", "(elements)", "", "", "",
+        "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)");
 }
 
 /* Out of place and in place are one prediction, so both blocks are the same. Counts are per rank
  * where nccl-tests has them so. */
-static void collective_print_row(const struct collective_command *command, double bytes, struct coll_cost cost)
+static void collective_print_row(
+    const struct collective_command *command, double bytes, struct coll_cost cost)
 {
     enum coll_kind kind = (enum coll_kind)command->kind;
     bool shared = kind == COLL_ALL_GATHER || kind == COLL_REDUCE_SCATTER || kind == COLL_ALL_TO_ALL;
@@ -313,10 +342,11 @@ static void collective_print_row(const struct collective_command *command, doubl
     bool rooted = kind == COLL_BROADCAST || kind == COLL_REDUCE;
     double time_us = coll_isolated_s(cost) * 1e6;
     char block[64];
-    snprintf(block, sizeof block, "%8.*f %7.2f %7.2f %6s", time_us < 1e4 ? 2 : 1, time_us, bytes / time_us * 1e-3,
-        cost.bus_bytes / time_us * 1e-3, "N/A");
-    printf("%12.0f %12.0f %9s %7s %7d %s %s\n", bytes, floor(bytes / ELEMENT_BYTES / (shared ? command->gpus : 1)),
-        "float", reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
+    snprintf(block, sizeof block, "%8.*f %7.2f %7.2f %6s", time_us < 1e4 ? 2 : 1, time_us,
+        bytes / time_us * 1e-3, cost.bus_bytes / time_us * 1e-3, "N/A");
+    printf("%12.0f %12.0f %9s %7s %7d %s %s\n", bytes,
+        floor(bytes / ELEMENT_BYTES / (shared ? command->gpus : 1)), "float",
+        reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
 }
 
 /* "channels", "network, leaf0.up0" */
@@ -324,7 +354,8 @@ static const char *collective_bound_words(const struct predicted *row, struct ar
 {
     enum coll_bound bound = coll_bound(&row->cost);
     bool of_link = *row->link && bound != COLL_BOUND_LATENCY;
-    return arena_printf(arena, "%s%s%s", coll_bound_names[bound], of_link ? ", link " : "", of_link ? row->link : "");
+    return arena_printf(arena, "%s%s%s", coll_bound_names[bound], of_link ? ", link " : "",
+        of_link ? row->link : "");
 }
 
 static void collective_fill(struct rows *rows, const struct predicted *row, struct arena *arena)
@@ -334,8 +365,10 @@ static void collective_fill(struct rows *rows, const struct predicted *row, stru
     rows_next(rows);
     rows_real(rows, COLUMN("bytes", "bytes"), true, row->bytes);
     rows_real(rows, COLUMN("time_us", "time", "us", .digits = 1), true, time_s * 1e6);
-    rows_real(rows, COLUMN("algbw_GBps", "algbw", "GB/s", .digits = 2), true, row->bytes / time_s * 1e-9);
-    rows_real(rows, COLUMN("busbw_GBps", "busbw", "GB/s", .digits = 2), true, row->cost.bus_bytes / time_s * 1e-9);
+    rows_real(
+        rows, COLUMN("algbw_GBps", "algbw", "GB/s", .digits = 2), true, row->bytes / time_s * 1e-9);
+    rows_real(rows, COLUMN("busbw_GBps", "busbw", "GB/s", .digits = 2), true,
+        row->cost.bus_bytes / time_s * 1e-9);
     rows_text(rows, COLUMN("algorithm", "algorithm"), coll_algorithm_names[row->cost.algorithm]);
     rows_text(rows, COLUMN("protocol", "protocol"), coll_protocol_names[row->cost.protocol]);
     rows_text(rows, COLUMN("bound_by"), coll_bound_names[bound]);
@@ -343,7 +376,8 @@ static void collective_fill(struct rows *rows, const struct predicted *row, stru
     rows_text(rows, COLUMN(NULL, "bound by"), collective_bound_words(row, arena));
 }
 
-static void collective_print_rows(const struct predicted *predicted, int n, enum format format, struct arena *arena)
+static void collective_print_rows(
+    const struct predicted *predicted, int n, enum format format, struct arena *arena)
 {
     static const enum records_format formats[] = {
         [FORMAT_TABLE] = RECORDS_TABLE, [FORMAT_CSV] = RECORDS_CSV, [FORMAT_JSON] = RECORDS_JSON};
@@ -363,9 +397,11 @@ static void print_bounds(const struct predicted *rows, int n, struct arena *aren
         for (end = i + 1; end < n && strcmp(words, collective_bound_words(&rows[end], arena)) == 0;)
             end++;
         char sizes[64], most[64] = "more than half of the time is hops and steps";
-        snprintf(sizes, sizeof sizes, end > i + 1 ? "%.0f to %.0f B" : "%.0f B", rows[i].bytes, rows[end - 1].bytes);
+        snprintf(sizes, sizeof sizes, end > i + 1 ? "%.0f to %.0f B" : "%.0f B", rows[i].bytes,
+            rows[end - 1].bytes);
         if (coll_bound(&rows[i].cost) != COLL_BOUND_LATENCY)
-            snprintf(most, sizeof most, "busbw tends to %.1f GB/s", rows[end - 1].cost.max_rate_Bps * 1e-9);
+            snprintf(most, sizeof most, "busbw tends to %.1f GB/s",
+                rows[end - 1].cost.max_rate_Bps * 1e-9);
         printf("# Bound by %-11s : %s: %s\n", words, sizes, most);
     }
 }
@@ -384,20 +420,23 @@ static void print_nccl_tests(const struct collective_command *command, const str
     fputs("#\n", stdout);
 }
 
-static enum status cannot(
-    const struct collective_command *command, const struct hw *hw, const struct coll_cost *nearest, struct diag *diag)
+static enum status cannot(const struct collective_command *command, const struct hw *hw,
+    const struct coll_cost *nearest, struct diag *diag)
 {
     int wanted = command->force.algorithm;
     bool collnet = wanted == COLL_COLLNET_DIRECT || wanted == COLL_COLLNET_CHAIN;
-    const char *why = collnet && !quantity_is_set(hw->cluster.nccl_collnet_efficiency)
-                          ? " (CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster)"
-                          : "";
-    bool algorithm = command->force.algorithm != COLL_ANY, protocol = command->force.protocol != COLL_ANY;
+    const char *why =
+        collnet && !quantity_is_set(hw->cluster.nccl_collnet_efficiency)
+            ? " (CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster)"
+            : "";
+    bool algorithm = command->force.algorithm != COLL_ANY,
+         protocol = command->force.protocol != COLL_ANY;
     const char *option = !protocol ? "--algo" : !algorithm ? "--proto" : "--algo, --proto";
     return diag_input(diag, (struct source_pos){.file = option},
         "%s of %d GPUs of this cluster cannot be done as %s%s%s%s; the nearest is %s with %s",
-        coll_kind_names[command->kind], command->gpus, algorithm ? coll_algorithm_names[wanted] : "",
-        algorithm && protocol ? " with " : "", protocol ? coll_protocol_names[command->force.protocol] : "", why,
+        coll_kind_names[command->kind], command->gpus,
+        algorithm ? coll_algorithm_names[wanted] : "", algorithm && protocol ? " with " : "",
+        protocol ? coll_protocol_names[command->force.protocol] : "", why,
         coll_algorithm_names[nearest->algorithm], coll_protocol_names[nearest->protocol]);
 }
 
@@ -406,23 +445,28 @@ static struct isolated *collective_group_of(
     struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
     const struct mesh_request *mesh = &command->mesh;
-    const char *option = command->degraded ? "--degraded-links" : mesh->mesh.ranks > 0 ? "--mesh" : "--gpus, --nodes";
+    const char *option = command->degraded      ? "--degraded-links"
+                         : mesh->mesh.ranks > 0 ? "--mesh"
+                                                : "--gpus, --nodes";
     struct source_pos at = {.file = option};
     if (mesh->mesh.ranks == 0) {
-        command->nodes = command->nodes > 0 ? command->nodes : isolated_fewest_nodes(hw, command->gpus);
+        command->nodes =
+            command->nodes > 0 ? command->nodes : isolated_fewest_nodes(hw, command->gpus);
         return isolated_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
     }
     int node = hw_gpus_per_node(hw), n = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
     if (!mesh_group_lies_evenly(&mesh->group, mesh->mesh.ranks, node)) {
         diag_input(diag, at,
-            "groups of %d GPUs, %d apart, in nodes of %d: some have more GPUs on one node than on another, which is "
+            "groups of %d GPUs, %d apart, in nodes of %d: some have more GPUs on one node than on "
+            "another, which is "
             "not simulated; take sizes that divide %d, or multiples of it",
             mesh->group.size, mesh->group.stride, node, node);
         return NULL;
     }
     struct coll_group *groups = ARENA_ARRAY(arena, struct coll_group, n);
     for (int i = 0; i < n; i++)
-        groups[i] = (struct coll_group){mesh_group_first(&mesh->group, i), mesh->group.stride, mesh->group.size};
+        groups[i] = (struct coll_group){
+            mesh_group_first(&mesh->group, i), mesh->group.stride, mesh->group.size};
     command->nodes = coll_shape(groups[0], node).nodes;
     return isolated_groups(hw, groups, n, mesh->mesh.ranks, command->degraded, at, arena, diag);
 }
@@ -462,16 +506,23 @@ int cmd_collective(int argc, char **argv)
         .check = cli_collective_check,
         .common = COMMON_TABLE,
         .args_doc = "KIND",
-        .doc = "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is all_reduce, "
-               "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv, or the name of nccl-tests' "
-               "program: "
-               "alltoall_perf.\v"
-               "With --mesh and --group it is done by all groups of an axis of parallelism at once, which share the "
-               "nodes' NICs: --mesh tp=8,dp=16 --group dp is 8 groups of 16 GPUs, one on each node. "
-               "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto force them. Bound "
-               "by: what limits it (NVLink, NIC, channels, ...), or latency if that is more than half of the time. The "
-               "network is that of the cluster file, with its switches if it has a section 'network' (see 'flopcast "
-               "help clusters')."};
+        .doc =
+            "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is "
+            "all_reduce, "
+            "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv, or the name "
+            "of nccl-tests' "
+            "program: "
+            "alltoall_perf.\v"
+            "With --mesh and --group it is done by all groups of an axis of parallelism at once, "
+            "which share the "
+            "nodes' NICs: --mesh tp=8,dp=16 --group dp is 8 groups of 16 GPUs, one on each node. "
+            "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto "
+            "force them. Bound "
+            "by: what limits it (NVLink, NIC, channels, ...), or latency if that is more than half "
+            "of the time. The "
+            "network is that of the cluster file, with its switches if it has a section 'network' "
+            "(see 'flopcast "
+            "help clusters')."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
@@ -480,7 +531,8 @@ int cmd_collective(int argc, char **argv)
     struct hw_sources sources;
     command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
-        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK)
+        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena,
+            &diag) == STATUS_OK)
         print_sizes(&command, &hw, &arena, &diag);
     hw_sources_free(&sources);
     overrides_free(&command.overrides);

@@ -18,38 +18,43 @@ static const struct scenario_comm_item *comm_same(
 {
     for (int i = 0; i < comm->n_items; i++) {
         const struct scenario_comm_item *other = &comm->items[i];
-        if (other->kind == item->kind && other->bytes == item->bytes && other->group_size == item->group_size)
+        if (other->kind == item->kind && other->bytes == item->bytes &&
+            other->group_size == item->group_size)
             return other;
     }
     return NULL;
 }
 
-static void row(struct table *table, const struct comm_side *sides, int n_sides, const struct scenario_comm_item *item,
-    struct arena *arena)
+static void row(struct table *table, const struct comm_side *sides, int n_sides,
+    const struct scenario_comm_item *item, struct arena *arena)
 {
     table_row(table);
     table_text(table, "collective", "", scenario_comm_name(arena, item));
     for (int s = 0; s < n_sides; s++) {
         const struct scenario_comm_item *of = comm_same(sides[s].comm, item);
         const char *label = sides[s].label, *space = *label ? " " : "";
-        table_number(
-            table, arena_printf(arena, "%s%stimes", label, space), "", 0, of ? (double)of->times : TABLE_UNKNOWN);
+        table_number(table, arena_printf(arena, "%s%stimes", label, space), "", 0,
+            of ? (double)of->times : TABLE_UNKNOWN);
         table_spare(table, n_sides == 1 ? TIMES : 0);
         table_number(table, "each", "ms", 3, of ? MS * of->moving_s / of->times : TABLE_UNKNOWN);
         if (n_sides == 1 && of) {
-            table_number(table, "of the step", "%", 1, PERCENT * of->moving_s / sides[s].comm->step_s);
+            table_number(
+                table, "of the step", "%", 1, PERCENT * of->moving_s / sides[s].comm->step_s);
             table_spare(table, SHARE);
             table_number(table, "exposed", "ms", 1, MS * of->exposed_s);
             table_number(table, "busbw", "GB/s", 1, GB * of->bus_bytes / of->moving_s);
             table_text(table, "algorithm", "",
-                arena_printf(arena, "%s %s", coll_algorithm_names[of->algorithm], coll_protocol_names[of->protocol]));
+                arena_printf(arena, "%s %s", coll_algorithm_names[of->algorithm],
+                    coll_protocol_names[of->protocol]));
             table_spare(table, ALGORITHM);
         }
-        table_text(table, "bound by", "", of ? coll_bound_names[scenario_comm_most(of->bound_s)] : "-");
+        table_text(
+            table, "bound by", "", of ? coll_bound_names[scenario_comm_most(of->bound_s)] : "-");
     }
 }
 
-void comm_table(FILE *out, const struct comm_side *sides, int n_sides, int most, struct arena *arena)
+void comm_table(
+    FILE *out, const struct comm_side *sides, int n_sides, int most, struct arena *arena)
 {
     struct table table = {0};
     for (int s = 0; s < n_sides; s++)

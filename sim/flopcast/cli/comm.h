@@ -1,4 +1,5 @@
-/* Private to cli: the collectives of a step and what binds them, as explain and whatif print them. */
+/* Private to cli: the collectives of a step and what binds them, as explain and whatif print them.
+ */
 #ifndef FLOPCAST_CLI_COMM_H
 #define FLOPCAST_CLI_COMM_H
 
@@ -12,8 +13,9 @@ struct comm_side {
     const struct scenario_comm *comm;
 };
 
-/* A table of the collectives that take longest, at most `most` of them, and of those of any side; the first side's
- * order. A table of one side also has busbw and algorithm. */
-void comm_table(FILE *out, const struct comm_side *sides, int n_sides, int most, struct arena *arena);
+/* A table of the collectives that take longest, at most `most` of them, and of those of any side;
+ * the first side's order. A table of one side also has busbw and algorithm. */
+void comm_table(
+    FILE *out, const struct comm_side *sides, int n_sides, int most, struct arena *arena);
 
 #endif

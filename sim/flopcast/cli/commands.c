@@ -70,7 +70,8 @@ int cmd_elsewhere(int argc, char **argv)
     return program_become(program ? program : program_of(command), argc, argv);
 }
 
-/* ---- commands whose first argument names an action, which is a command with its own options ---- */
+/* ---- commands whose first argument names an action, which is a command with its own options ----
+ */
 
 enum { MOST_ACTIONS = 4 };
 
@@ -105,7 +106,8 @@ static error_t parse_action(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static int act(struct actions *actions, int argc, char **argv, const char *args_doc, const char *doc)
+static int act(
+    struct actions *actions, int argc, char **argv, const char *args_doc, const char *doc)
 {
     const struct argp argp = {.parser = parse_action, .args_doc = args_doc, .doc = doc};
     arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, actions);
@@ -116,7 +118,8 @@ int cmd_calibrate(int argc, char **argv)
 {
     struct actions actions = {.command = "calibrate",
         .names = "fit, import, check, show",
-        .list = {{"fit", cmd_elsewhere}, {"import", cmd_elsewhere}, {"check", cmd_elsewhere}, {"show", cmd_elsewhere}}};
+        .list = {{"fit", cmd_elsewhere}, {"import", cmd_elsewhere}, {"check", cmd_elsewhere},
+            {"show", cmd_elsewhere}}};
     return act(&actions, argc, argv, "fit|import|check|show [ARGUMENT...]",
         "Work with measurements.\v"
         "  fit         compute the parameters in topologies from measurements\n"
@@ -128,16 +131,19 @@ int cmd_calibrate(int argc, char **argv)
 
 int cmd_scenario(int argc, char **argv)
 {
-    struct actions actions = {.command = "scenario", .names = "import", .list = {{"import", cmd_elsewhere}}};
+    struct actions actions = {
+        .command = "scenario", .names = "import", .list = {{"import", cmd_elsewhere}}};
     return act(&actions, argc, argv, "import [ARGUMENT...]",
         "Work with scenario files.\v"
-        "  import      make one of a configuration of DeepSpeed, accelerate, torchtitan or Megatron-LM\n\n"
+        "  import      make one of a configuration of DeepSpeed, accelerate, torchtitan or "
+        "Megatron-LM\n\n"
         "'flopcast scenario import --help' explains it.");
 }
 
 int cmd_trace(int argc, char **argv)
 {
-    struct actions actions = {.command = "trace", .names = "scale", .list = {{"scale", cmd_elsewhere}}};
+    struct actions actions = {
+        .command = "trace", .names = "scale", .list = {{"scale", cmd_elsewhere}}};
     return act(&actions, argc, argv, "scale [ARGUMENT...]",
         "Work with a trace of a real step.\v"
         "  scale       run it on any number of GPUs of a cluster\n\n"
@@ -203,7 +209,8 @@ static const struct command *commands_find(const char *name, struct argp_state *
     struct arena arena = ARENA_INIT;
     const char *near = nearest_name(name, names, N_COMMANDS);
     if (is_scenario(name, &arena))
-        argp_error(state, "'%s' is no command but a file; flopcast run %s", name, words_shell(name, &arena));
+        argp_error(state, "'%s' is no command but a file; flopcast run %s", name,
+            words_shell(name, &arena));
     if (near)
         argp_error(state, "there is no command '%s'; did you mean '%s'?", name, near);
     else
@@ -220,7 +227,8 @@ static error_t commands_parse(int key, char *arg, struct argp_state *state)
         char whole[64];
         if (ranks_launched() > 1 && !command->ranks)
             argp_error(state,
-                "%s is started %d times by mpirun, but its work cannot be shared; run, validate and tune share theirs",
+                "%s is started %d times by mpirun, but its work cannot be shared; run, validate "
+                "and tune share theirs",
                 command->name, ranks_launched());
         snprintf(whole, sizeof whole, "flopcast %s", command->name);
         state->argv[first] = whole;
@@ -237,24 +245,28 @@ static error_t commands_parse(int key, char *arg, struct argp_state *state)
 }
 
 /* Every line of it holds from everywhere: a test runs it. */
-static const char example[] = "    name: mine\n"
-                              "    model: scenarios/models/llama2-7b.yaml\n"
-                              "    cluster: {topology: topologies/clusters/h100-8x400g.yaml, gpus: 64}\n"
-                              "    train: {micro_batch: 2, seq_len: 4096, attention: flash}\n"
-                              "    strategy: fsdp\n"
-                              "    sweep:\n"
-                              "      - fsdp.sharding_strategy: [FULL_SHARD, HYBRID_SHARD]\n"
-                              "        train.activation_checkpointing: [none, full]\n"
-                              "      - cluster.gpus: [64, 256]\n";
+static const char example[] =
+    "    name: mine\n"
+    "    model: scenarios/models/llama2-7b.yaml\n"
+    "    cluster: {topology: topologies/clusters/h100-8x400g.yaml, gpus: 64}\n"
+    "    train: {micro_batch: 2, seq_len: 4096, attention: flash}\n"
+    "    strategy: fsdp\n"
+    "    sweep:\n"
+    "      - fsdp.sharding_strategy: [FULL_SHARD, HYBRID_SHARD]\n"
+    "        train.activation_checkpointing: [none, full]\n"
+    "      - cluster.gpus: [64, 256]\n";
 
 static void commands_print_settings(void)
 {
     struct scenario defaults = scenario_default();
-    puts("What a scenario can set, --set too, and 'sweep' by lists: the default (-: none), what it is, what is "
+    puts("What a scenario can set, --set too, and 'sweep' by lists: the default (-: none), what it "
+         "is, what is "
          "allowed.\n"
-         "A scenario needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, unless it trains on "
+         "A scenario needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, "
+         "unless it trains on "
          "images,\n"
-         "train.seq_len. Lists of one item of a sweep go together, items are crossed. So a whole one may be:\n");
+         "train.seq_len. Lists of one item of a sweep go together, items are crossed. So a whole "
+         "one may be:\n");
     puts(example);
     config_print_reference(stdout, &scenario_table, &defaults);
 }
@@ -263,11 +275,12 @@ static void commands_print_settings(void)
 static const struct reference {
     const char *name, *folder;
     const struct config_table *table;
-    const char *setting;          /* what its numbers are called in a scenario; NULL: they are not */
+    const char *setting; /* what its numbers are called in a scenario; NULL: they are not */
     const char *prefix, *heading; /* of these settings, for people */
-} references[] = {
-    {"clusters", "topologies/clusters", &hw_cluster_table, "cluster", "cluster.", "numbers of a cluster's file:"},
-    {"nodes", "topologies/nodes", &hw_node_table, "cluster.node", "cluster.node.", "numbers of a node's file:"},
+} references[] = {{"clusters", "topologies/clusters", &hw_cluster_table, "cluster", "cluster.",
+                      "numbers of a cluster's file:"},
+    {"nodes", "topologies/nodes", &hw_node_table, "cluster.node", "cluster.node.",
+        "numbers of a node's file:"},
     {"gpus", "topologies/gpus", &hw_gpu_table, "gpu", "gpu.", "numbers of a GPU's file:"},
     {"stacks", "scenarios/stacks", &stack_table, NULL, NULL, NULL}};
 enum { N_REFERENCES = sizeof references / sizeof *references };
@@ -285,13 +298,16 @@ static void print_reference(const struct reference *reference)
     printf("The keys of %s file of %s: needed or the default (-: none), meaning, what is allowed.\n"
            "Copy an existing one (`flopcast files %s`). Every number says where it is from:\n\n"
            "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
-           "kind: datasheet, measured, fitted (then with std_error) or assumed (the source says why). A key that a "
+           "kind: datasheet, measured, fitted (then with std_error) or assumed (the source says "
+           "why). A key that a "
            "section\n"
            "needs, as network.kind, is needed only in a file that has the section.\n\n",
         reference->table->what, reference->folder, reference->name);
     if (reference->setting)
-        printf("A file that says 'extends: NAME', another file of its kind, states only what differs.\n"
-               "A scenario or --set may replace any of these numbers, and sweep them: %s.KEY=VALUE.\n\n",
+        printf("A file that says 'extends: NAME', another file of its kind, states only what "
+               "differs.\n"
+               "A scenario or --set may replace any of these numbers, and sweep them: "
+               "%s.KEY=VALUE.\n\n",
             reference->setting);
     config_print_reference(stdout, reference->table, &defaults);
 }
@@ -311,16 +327,18 @@ static bool look_up(const char *word, bool settings)
     bool any = !settings && dictionary_terms(stdout, word), named = false;
     for (int i = 0; i < N_COMMANDS && !settings; i++)
         if (dictionary_has(commands[i].summary, word)) {
-            printf("%sflopcast %s: %s\n", named ? "" : "commands:\n\n", commands[i].name, commands[i].summary);
+            printf("%sflopcast %s: %s\n", named ? "" : "commands:\n\n", commands[i].name,
+                commands[i].summary);
             named = true;
         }
     fputs(named ? "\n" : "", stdout);
     any |= named;
-    any |= dictionary_settings(stdout, "settings of a scenario, and of --set:", "", &scenario_table, &defaults, word);
+    any |= dictionary_settings(
+        stdout, "settings of a scenario, and of --set:", "", &scenario_table, &defaults, word);
     for (int i = 0; i < N_REFERENCES; i++)
         if (references[i].setting)
-            any |= dictionary_settings(
-                stdout, references[i].heading, references[i].prefix, references[i].table, NULL, word);
+            any |= dictionary_settings(stdout, references[i].heading, references[i].prefix,
+                references[i].table, NULL, word);
     return any | (!settings && dictionary_columns(stdout, word));
 }
 
@@ -332,8 +350,8 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
     if (help->command)
-        argp_error(
-            state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, help->command->name, arg);
+        argp_error(state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg,
+            help->command->name, arg);
     if (help->topic && strcmp(help->topic, "settings") == 0 && !help->word) {
         help->word = arg;
         if (!look_up(arg, true))
@@ -341,7 +359,8 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
         return 0;
     }
     if (help->topic || help->word)
-        argp_error(state, "'%s' stands alone, without '%s'", help->topic ? help->topic : help->word, arg);
+        argp_error(
+            state, "'%s' stands alone, without '%s'", help->topic ? help->topic : help->word, arg);
     const char *near = command_of(arg) ? NULL : nearest_name(arg, topics, N_TOPICS);
     if (!command_of(arg) && !near && look_up(arg, false)) {
         help->word = arg;
@@ -354,17 +373,19 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* help COMMAND is COMMAND --help, help alone is --help, help settings the reference of scenarios, help clusters that of
- * cluster files. */
+/* help COMMAND is COMMAND --help, help alone is --help, help settings the reference of scenarios,
+ * help clusters that of cluster files. */
 static int cmd_help(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse_help,
         .args_doc = "[COMMAND|settings|models|clusters|nodes|gpus|stacks|WORD]",
-        .doc =
-            "Explain a command, list the commands, all settings of a scenario with their defaults, the models that "
-            "come along, or what files of models, clusters, nodes, GPUs and stack profiles hold. Of any other WORD, as "
-            "mfu, kv or checkpointing: what terms, commands, settings and columns say of it; 'settings WORD' looks in "
-            "settings alone."};
+        .doc = "Explain a command, list the commands, all settings of a scenario with their "
+               "defaults, the models that "
+               "come along, or what files of models, clusters, nodes, GPUs and stack profiles "
+               "hold. Of any other WORD, as "
+               "mfu, kv or checkpointing: what terms, commands, settings and columns say of it; "
+               "'settings WORD' looks in "
+               "settings alone."};
     struct help help = {0};
     arguments_parse(&argp, argc, argv, 0, &help);
     if (help.word)
@@ -414,8 +435,8 @@ static int run_described(const char *name, const char *action)
 /* help needs none, and these have those of their actions. */
 static bool has_page(const struct command *command)
 {
-    return command->run != cmd_help && command->run != cmd_calibrate && command->run != cmd_scenario &&
-           command->run != cmd_trace;
+    return command->run != cmd_help && command->run != cmd_calibrate &&
+           command->run != cmd_scenario && command->run != cmd_trace;
 }
 
 /* What the last of the words after the program's name may become. words: what stands behind
@@ -450,17 +471,23 @@ static void manual_of_all(void)
 {
     describe_head(stdout, "flopcast", 1, "predict the throughput of multi-GPU training");
     puts(".SH SYNOPSIS\n\\fBflopcast\\fR \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n.SH DESCRIPTION\n"
-         "A discrete\\-event simulator of multi\\-GPU training: how TFLOPS per GPU change with the cluster, whether a "
+         "A discrete\\-event simulator of multi\\-GPU training: how TFLOPS per GPU change with the "
+         "cluster, whether a "
          "job fits into memory, and what would make it faster.\n.SH COMMANDS");
     for (int i = 0; i < N_COMMANDS; i++)
         if (has_page(&commands[i]))
             printf(".TP\n\\fBflopcast\\-%s\\fR(1)\n%s\n", commands[i].name, commands[i].summary);
     for (int i = 0; i < N_ACTIONS; i++)
-        printf(".TP\n\\fBflopcast\\-%s\\-%s\\fR(1)\n%s\n", actions[i].command, actions[i].name, actions[i].summary);
-    puts(".SH EXAMPLE\n.nf\nflopcast run t5_scaling\nflopcast memory llama3.1\\-8b \\-\\-gpu h100\n.fi\n"
-         ".SH ENVIRONMENT\n.TP\n\\fBFLOPCAST_DATA\\fR\nThe folder of scenarios, models and clusters, in place of the "
-         "installed one.\n.TP\n\\fBFLOPCAST_SILENT_S\\fR\nSeconds before a command that still runs says on standard "
-         "error how far it is (default: 4; on a terminal 1).\n.TP\n\\fBFLOPCAST_PLOTS\\fR\nA folder of figures that "
+        printf(".TP\n\\fBflopcast\\-%s\\-%s\\fR(1)\n%s\n", actions[i].command, actions[i].name,
+            actions[i].summary);
+    puts(".SH EXAMPLE\n.nf\nflopcast run t5_scaling\nflopcast memory llama3.1\\-8b \\-\\-gpu "
+         "h100\n.fi\n"
+         ".SH ENVIRONMENT\n.TP\n\\fBFLOPCAST_DATA\\fR\nThe folder of scenarios, models and "
+         "clusters, in place of the "
+         "installed one.\n.TP\n\\fBFLOPCAST_SILENT_S\\fR\nSeconds before a command that still runs "
+         "says on standard "
+         "error how far it is (default: 4; on a terminal 1).\n.TP\n\\fBFLOPCAST_PLOTS\\fR\nA "
+         "folder of figures that "
          "come before the installed ones.\n"
          ".TP\n\\fBCOLUMNS\\fR\nThe width of tables; 0: no limit.\n"
          ".SH SEE ALSO\n\\fBflopcast\\-scenario\\fR(5), \\fBflopcast\\-topology\\fR(5)");
@@ -472,8 +499,10 @@ static void manual_of_scenario(void)
     describe_head(stdout, "flopcast-scenario", 5, "what a scenario file can set");
     puts(".SH DESCRIPTION");
     describe_text(stdout,
-        "A YAML file. It needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, unless it trains on "
-        "images, train.seq_len. 'sweep' sets lists of values: those of one item go together, items are crossed. Keys "
+        "A YAML file. It needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, "
+        "unless it trains on "
+        "images, train.seq_len. 'sweep' sets lists of values: those of one item go together, items "
+        "are crossed. Keys "
         "with a dot are sections, or written as here; --set KEY=VALUE takes them, too.");
     puts(".SH EXAMPLE");
     describe_text(stdout, example);
@@ -490,11 +519,12 @@ static void manual_of_topology(void)
     const void *const defaults[] = {&cluster, &node, &gpu};
     describe_head(stdout, "flopcast-topology", 5, "files of clusters, nodes and GPUs");
     puts(".SH DESCRIPTION");
-    describe_text(stdout,
-        "YAML files: a cluster names its node, a node its GPU. Every number says where it is from:\n\n"
-        "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
-        "kind is datasheet, measured, fitted (then with std_error) or assumed (the source says why). A file that says "
-        "'extends: NAME', another file of its kind, states only what differs.");
+    describe_text(stdout, "YAML files: a cluster names its node, a node its GPU. Every number says "
+                          "where it is from:\n\n"
+                          "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
+                          "kind is datasheet, measured, fitted (then with std_error) or assumed "
+                          "(the source says why). A file that says "
+                          "'extends: NAME', another file of its kind, states only what differs.");
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
         printf(".SH %s\n", references[i].name);
         describe_reference(stdout, references[i].table, defaults[i]);
@@ -527,7 +557,8 @@ static int commands_manual(const char *page)
             continue;
         snprintf(name, sizeof name, "%s%s%s", of, action ? " " : "", action ? action->name : "");
         bool here = is_here(name);
-        snprintf(name, sizeof name, "flopcast-%s%s%s.1", of, action ? "-" : "", action ? action->name : "");
+        snprintf(name, sizeof name, "flopcast-%s%s%s.1", of, action ? "-" : "",
+            action ? action->name : "");
         if (!page && here)
             puts(name);
         if (page && strcmp(name, page) == 0) {
@@ -541,17 +572,20 @@ static int commands_manual(const char *page)
 int cli_main(int argc, char **argv)
 {
     char doc[2048];
-    size_t n = (size_t)snprintf(
-        doc, sizeof doc, "Predicts how the throughput of multi-GPU training changes with the cluster.\vCommands:\n");
+    size_t n = (size_t)snprintf(doc, sizeof doc,
+        "Predicts how the throughput of multi-GPU training changes with the cluster.\vCommands:\n");
     for (int i = 0; i < N_COMMANDS; i++)
-        n += (size_t)snprintf(doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
+        n += (size_t)snprintf(
+            doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
     n += (size_t)snprintf(doc + n, sizeof doc - n,
-        "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na scenario can set, 'help "
+        "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na "
+        "scenario can set, 'help "
         "models' the models, 'help clusters' what a cluster file holds (nodes, gpus, stacks).");
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
     char name[] = "flopcast";
     argv[0] = name;
-    const struct argp argp = {.parser = commands_parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
+    const struct argp argp = {
+        .parser = commands_parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
     int status = CLI_OK;
     if (argc > 1 && strcmp(argv[1], "__complete") == 0)
         return commands_complete(argc - 2, (const char *const *)argv + 2);

@@ -22,20 +22,29 @@ static const struct {
         "attention) of a step over what the GPUs' dense peak of the precision does in "
         "its time; recomputation does not count"},
     {"HFU, hfu, hardware FLOP utilization", "the same of what is executed: recomputation counts"},
-    {"KV cache, kv, past_key_values", "keys and values of the tokens so far, which generation reads again: 2 x layers "
-                                      "x KV heads x head size x bytes a "
-                                      "token; training has none, except T5's default (train.use_cache). `flopcast "
-                                      "memory MODEL --teach` has its size"},
-    {"GQA, MQA, KV heads", "fewer heads of keys and values than of queries: n_kv_heads of a model file"},
-    {"exposed comm, exposed_comm_s", "time in which compute waits for the network; hidden: collectives beside compute"},
-    {"bubble, bubble_s", "time in which a pipeline's stage waits for another stage to come to a message"},
-    {"straggler, straggler_wait_s", "a slow GPU, host or node; time in which the others wait for it in a collective"},
+    {"KV cache, kv, past_key_values",
+        "keys and values of the tokens so far, which generation reads again: 2 x layers "
+        "x KV heads x head size x bytes a "
+        "token; training has none, except T5's default (train.use_cache). `flopcast "
+        "memory MODEL --teach` has its size"},
+    {"GQA, MQA, KV heads",
+        "fewer heads of keys and values than of queries: n_kv_heads of a model file"},
+    {"exposed comm, exposed_comm_s",
+        "time in which compute waits for the network; hidden: collectives beside compute"},
+    {"bubble, bubble_s",
+        "time in which a pipeline's stage waits for another stage to come to a message"},
+    {"straggler, straggler_wait_s",
+        "a slow GPU, host or node; time in which the others wait for it in a collective"},
     {"HBM peak, peak_allocated_bytes", "the most that tensors take (max_memory_allocated)"},
-    {"reserved, peak_reserved_bytes", "the most that PyTorch's allocator holds (max_memory_reserved)"},
-    {"goodput", "the share of months that trains; failures, checkpoints, lost work and restarts have the rest"},
+    {"reserved, peak_reserved_bytes",
+        "the most that PyTorch's allocator holds (max_memory_reserved)"},
+    {"goodput", "the share of months that trains; failures, checkpoints, lost work and restarts "
+                "have the rest"},
     {"accum", "micro-batches to an optimizer step (train.grad_accum)"},
-    {"90 %, how sure", "nine of ten measured runs should lie in it, by how predictions of runs alike came out"},
-    {"busbw, algbw", "bytes a second as nccl-tests count: times the factor that makes algorithms comparable; of the "
+    {"90 %, how sure",
+        "nine of ten measured runs should lie in it, by how predictions of runs alike came out"},
+    {"busbw, algbw", "bytes a second as nccl-tests count: times the factor that makes algorithms "
+                     "comparable; of the "
                      "buffer"},
 };
 
@@ -48,8 +57,8 @@ bool dictionary_has(const char *text, const char *word)
     return false;
 }
 
-bool dictionary_settings(FILE *out, const char *heading, const char *prefix, const struct config_table *table,
-    const void *defaults, const char *word)
+bool dictionary_settings(FILE *out, const char *heading, const char *prefix,
+    const struct config_table *table, const void *defaults, const char *word)
 {
     char *text = NULL;
     size_t size = 0;
@@ -87,10 +96,12 @@ bool dictionary_columns(FILE *out, const char *word)
         const struct record_column *column = &record_columns[i];
         const char *heading = column->shown.heading ? column->shown.heading : "";
         const char *about = column->about ? column->about : "";
-        if (!strcasestr(column->name, word) && !dictionary_has(heading, word) && !dictionary_has(about, word))
+        if (!strcasestr(column->name, word) && !dictionary_has(heading, word) &&
+            !dictionary_has(about, word))
             continue;
         const char *unit = *heading && column->shown.unit ? column->shown.unit : "";
-        fprintf(out, "%s%s%s%s%s%s\n", any ? "" : "columns of results, in CSV, JSON and databases:\n\n", column->name,
+        fprintf(out, "%s%s%s%s%s%s\n",
+            any ? "" : "columns of results, in CSV, JSON and databases:\n\n", column->name,
             *heading ? ": " : "", heading, *unit ? ", " : "", unit);
         if (*about)
             fprintf(out, "    %s\n", about);

@@ -14,7 +14,8 @@
 #include <argp.h>
 #include <string.h>
 
-/* The first sentence of the comment that a file begins with: up to a period before a blank or an end of line. */
+/* The first sentence of the comment that a file begins with: up to a period before a blank or an
+ * end of line. */
 static const char *first_sentence(const char *path, struct arena *arena)
 {
     FILE *in = fopen(path, "r");
@@ -29,7 +30,8 @@ static const char *first_sentence(const char *path, struct arena *arena)
             length = (size_t)(period - text);
         ends = period || (length > 0 && text[length - 1] == '.');
         length -= !period && ends;
-        sentence = arena_printf(arena, "%s%s%.*s", sentence, *sentence ? " " : "", (int)length, text);
+        sentence =
+            arena_printf(arena, "%s%s%.*s", sentence, *sentence ? " " : "", (int)length, text);
     }
     free(line);
     if (in)
@@ -48,12 +50,13 @@ static const char *what_it_is(const char *path, const char *name, struct arena *
     return arena_printf(arena, "%.*s", (int)(n - (n > 0 && comment[n - 1] == '.')), comment);
 }
 
-/* "measured/vtrain.csv" of models whose file begins with "Of measured/vtrain.csv: ": those that only rows of that table
- * ran. NULL: others. */
+/* "measured/vtrain.csv" of models whose file begins with "Of measured/vtrain.csv: ": those that
+ * only rows of that table ran. NULL: others. */
 static const char *cli_files_table_of(const char *path, struct arena *arena)
 {
     static const char of[] = "Of measured/";
-    const char *holder = files_holder(arena, path), *sentence = first_sentence(holder ? holder : path, arena);
+    const char *holder = files_holder(arena, path),
+               *sentence = first_sentence(holder ? holder : path, arena);
     if (strncmp(sentence, of, sizeof of - 1) != 0)
         return NULL;
     return arena_printf(arena, "%.*s", (int)strcspn(sentence + 3, ":"), sentence + 3);
@@ -65,7 +68,8 @@ static void fill_group(const struct files_group *group, struct rows *rows, struc
     struct files_names names = files_names(arena, group->kind);
     for (int last = 0; last <= 1; last++)
         for (int i = 0; i < names.list.n; i++) {
-            const char *name = names.list.at[i].name, *file = arena_printf(arena, "%s/%s.yaml", group->folder, name);
+            const char *name = names.list.at[i].name,
+                       *file = arena_printf(arena, "%s/%s.yaml", group->folder, name);
             const char *path = files_own(arena, file), *table = cli_files_table_of(path, arena),
                        *what = what_it_is(path, name, arena);
             if ((table != NULL) != last)
@@ -74,7 +78,9 @@ static void fill_group(const struct files_group *group, struct rows *rows, struc
             rows_text(rows, COLUMN("file", "file"), file);
             rows_text(rows, COLUMN("also", "also"), files_aliases(arena, group, name));
             rows_text(rows, COLUMN("what_it_is", "what it is"),
-                table && strncmp(what, "Of ", 3) != 0 ? arena_printf(arena, "of %s: %s", table, what) : what);
+                table && strncmp(what, "Of ", 3) != 0
+                    ? arena_printf(arena, "of %s: %s", table, what)
+                    : what);
         }
     vec_free(&names.list);
 }
@@ -92,10 +98,13 @@ static void cli_files_take_group(void *self, const struct argument *argument)
     if (*group < FILES_GROUPS)
         argp_error(argument->state, "one group at a time; '%s' is a second one", argument->text);
     for (*group = 0; *group < FILES_GROUPS; ++*group)
-        if (strncmp(files_groups[*group].name, argument->text, strlen(files_groups[*group].name) - 1) == 0 &&
-            strcmp(argument->text + strlen(files_groups[*group].name) - 1, "s") <= 0) /* the plural, or not */
+        if (strncmp(files_groups[*group].name, argument->text,
+                strlen(files_groups[*group].name) - 1) == 0 &&
+            strcmp(argument->text + strlen(files_groups[*group].name) - 1, "s") <=
+                0) /* the plural, or not */
             return;
-    argp_error(argument->state, "there is no group '%s'; there are: scenarios, models, stacks, clusters, nodes, gpus",
+    argp_error(argument->state,
+        "there is no group '%s'; there are: scenarios, models, stacks, clusters, nodes, gpus",
         argument->text);
 }
 
@@ -106,13 +115,20 @@ int cmd_files(int argc, char **argv)
         .common = COMMON_TABLE,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
         .doc = "List the files that come with flopcast, with the first sentence of each.\v"
-               "These names work from every folder, as in 'flopcast run scenarios/t5_scaling.yaml', and in your own "
-               "files, as in 'model: scenarios/models/llama2-7b.yaml'. A file of that name in the working folder, or "
-               "beside the file that names it, comes first. If the kind of file is known, the name without folder and "
-               "ending is enough ('model: llama2-7b', '--gpu h200-sxm-141gb'), or an unambiguous beginning of it, up "
-               "to a '-', '_' or '.' ('--gpu h200'), or a name under 'also'. Copy one to change it, or write a file "
-               "that 'extends:' it (clusters, nodes, GPUs); its paths are relative to it, so write these names for "
-               "them. Models that share a file stand in it under 'sizes:'. FLOPCAST_DATA names another folder of the "
+               "These names work from every folder, as in 'flopcast run "
+               "scenarios/t5_scaling.yaml', and in your own "
+               "files, as in 'model: scenarios/models/llama2-7b.yaml'. A file of that name in the "
+               "working folder, or "
+               "beside the file that names it, comes first. If the kind of file is known, the name "
+               "without folder and "
+               "ending is enough ('model: llama2-7b', '--gpu h200-sxm-141gb'), or an unambiguous "
+               "beginning of it, up "
+               "to a '-', '_' or '.' ('--gpu h200'), or a name under 'also'. Copy one to change "
+               "it, or write a file "
+               "that 'extends:' it (clusters, nodes, GPUs); its paths are relative to it, so write "
+               "these names for "
+               "them. Models that share a file stand in it under 'sizes:'. FLOPCAST_DATA names "
+               "another folder of the "
                "same layout."};
     struct files_command command = {.group = FILES_GROUPS};
     command_line_parse(&line, argc, argv, &command);
@@ -129,7 +145,8 @@ int cmd_files(int argc, char **argv)
         rows_print(stdout, &rows, command.format);
     } else {
         diag_io(&diag, (struct source_pos){.file = root},
-            "none of flopcast's files is here; FLOPCAST_DATA names the folder that holds topologies and scenarios");
+            "none of flopcast's files is here; FLOPCAST_DATA names the folder that holds "
+            "topologies and scenarios");
     }
     rows_free(&rows);
     arena_release(&arena);

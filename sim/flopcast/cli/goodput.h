@@ -24,8 +24,9 @@ struct goodput_command {
     struct arena arena;
 };
 
-/* What all tokens take. By the luck of failures and by how sure the step is: two errors beside each other, so in the
- * logarithm their distances from the mean add as squares. high: 0 where nothing trains in the worst histories. */
+/* What all tokens take. By the luck of failures and by how sure the step is: two errors beside each
+ * other, so in the logarithm their distances from the mean add as squares. high: 0 where nothing
+ * trains in the worst histories. */
 struct goodput_total {
     double mean, low, high; /* mean 0: not known */
 };
@@ -39,12 +40,12 @@ struct goodput_point {
     struct goodput_band share;
     double time_share[GOODPUT_TIMES][GOODPUT_CAUSES + 1];
     double interruptions[GOODPUT_CAUSES], hangs, checkpoints; /* of a history */
-    double tflops_per_gpu, tokens_per_s;                      /* while it trains; tokens of the whole job */
-    const struct sure_range *range;                           /* how sure the step is */
-    double spare_gpus;                                        /* of hot spares, beside those of the job */
-    double price_usd_per_gpu_hour;                            /* 0: not known */
-    double usd_per_day, kwh_per_day;                          /* of all GPUs, those of spares too; 0: not known */
-    struct goodput_total total_days, total_usd, total_kwh;    /* of command->tokens */
+    double tflops_per_gpu, tokens_per_s; /* while it trains; tokens of the whole job */
+    const struct sure_range *range;      /* how sure the step is */
+    double spare_gpus;                   /* of hot spares, beside those of the job */
+    double price_usd_per_gpu_hour;       /* 0: not known */
+    double usd_per_day, kwh_per_day;     /* of all GPUs, those of spares too; 0: not known */
+    struct goodput_total total_days, total_usd, total_kwh; /* of command->tokens */
 };
 
 /* A share of the time (enum goodput_time), of all causes. */

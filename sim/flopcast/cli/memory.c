@@ -29,9 +29,11 @@ static double gib(double bytes)
 
 /* ---- what is modelled ---- */
 
-static void memory_add(struct memory_rows *rows, const char *name, double modelled, double largest, const char *note)
+static void memory_add(
+    struct memory_rows *rows, const char *name, double modelled, double largest, const char *note)
 {
-    vec_push(&rows->list, (struct memory_row){"gpu", name, MEMORY_NOT_GIVEN, modelled, largest, note});
+    vec_push(
+        &rows->list, (struct memory_row){"gpu", name, MEMORY_NOT_GIVEN, modelled, largest, note});
 }
 
 /* Frameworks that keep FP32 weights in mixed precision, and cast them for use. */
@@ -39,14 +41,16 @@ static const char *mixed_note(const struct memory_job *job)
 {
     const struct strategy_options *options = &job->point.options.strategy;
     int precision = options->train.precision;
-    bool mixed = !job->int8 && (precision == PRECISION_BF16_MIXED || precision == PRECISION_FP16_MIXED);
+    bool mixed =
+        !job->int8 && (precision == PRECISION_BF16_MIXED || precision == PRECISION_FP16_MIXED);
     bool frozen = options->train.lora_rank > 0;
     if (!mixed || frozen)
         return "";
     return options->kind == STRATEGY_SINGLE_DEVICE || options->kind == STRATEGY_DDP
                ? "FP32 in mixed precision: autocast casts copies for use"
-           : options->kind == STRATEGY_FSDP ? "FP32 shards in mixed precision: FSDP gathers 16-bit copies for use"
-                                            : "";
+           : options->kind == STRATEGY_FSDP
+               ? "FP32 shards in mixed precision: FSDP gathers 16-bit copies for use"
+               : "";
 }
 
 /* In which the job computes and stores; int8 is no precision of a scenario. */
@@ -63,8 +67,10 @@ static const char *weights_note(const struct memory_request *request, struct are
     int64_t gpus = job->point.options.cluster.gpus;
     if (!job->has_model || model_table_bytes(shape, gpus) == 0)
         return mixed_note(job);
-    return arena_printf(arena, "tables of embeddings, shared out over all GPUs: %.3f GiB, their Adagrad %.3f GiB",
-        gib((double)model_table_bytes(shape, gpus)), gib((double)model_table_state_bytes(shape, gpus)));
+    return arena_printf(arena,
+        "tables of embeddings, shared out over all GPUs: %.3f GiB, their Adagrad %.3f GiB",
+        gib((double)model_table_bytes(shape, gpus)),
+        gib((double)model_table_state_bytes(shape, gpus)));
 }
 
 /* Which of the optimizer's bytes are there for a step alone. */
@@ -80,8 +86,9 @@ static const char *optimizer_note(
         return "with FP32 weights, as DeepSpeed keeps them";
     if (!need->planned || all - state < LEAST * all)
         return "";
-    return arena_printf(arena, "%.3f B/parameter state, %.3f temporaries of the step%s", state / params,
-        (all - state) / params, foreach ? " (foreach's copies; fused has none)" : "");
+    return arena_printf(arena, "%.3f B/parameter state, %.3f temporaries of the step%s",
+        state / params, (all - state) / params,
+        foreach ? " (foreach's copies; fused has none)" : "");
 }
 
 static const char *activations_note(const struct memory_job *job, const struct memory_need *need)
@@ -91,18 +98,19 @@ static const char *activations_note(const struct memory_job *job, const struct m
     const struct exec_peak *peak = &need->peak;
     if (planned && peak->last == HBM_OPTIMIZER &&
         peak->category_bytes[HBM_ACTIVATIONS] < NONE * peak->largest_category[HBM_ACTIVATIONS])
-        return job->counted
-                   ? "gone by the fullest moment, the optimizer's step"
-                   : "of one token, gone by the fullest moment, the optimizer's step; give --micro-batch and --seq-len";
-    return job->counted && planned                                       ? ""
-           : planned && model_sample_tokens(&job->point.model.shape) > 0 ? "of one sample; give --micro-batch"
+        return job->counted ? "gone by the fullest moment, the optimizer's step"
+                            : "of one token, gone by the fullest moment, the optimizer's step; "
+                              "give --micro-batch and --seq-len";
+    return job->counted && planned ? ""
+           : planned && model_sample_tokens(&job->point.model.shape) > 0
+               ? "of one sample; give --micro-batch"
            : planned        ? "of one token; give --micro-batch and --seq-len"
            : job->has_model ? "not modelled in int8"
                             : "need a model file, --micro-batch and --seq-len";
 }
 
-static void add_gpu_rows(
-    struct memory_rows *rows, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
+static void add_gpu_rows(struct memory_rows *rows, const struct memory_request *request,
+    const struct memory_need *need, struct arena *arena)
 {
     const struct memory_job *job = &request->job;
     bool planned = need->planned;
@@ -135,9 +143,11 @@ static void add_gpu_rows(
             "pinned, for this GPU; no part of the total");
     bool of_stage = job->point.options.strategy.parallelism.pipeline > 1;
     memory_add(rows, "total", exec_tensors(&need->peak), MEMORY_NOT_GIVEN,
-        of_stage ? "of the fullest stage at its fullest moment; without CUDA context, NCCL and fragmentation"
+        of_stage ? "of the fullest stage at its fullest moment; without CUDA context, NCCL and "
+                   "fragmentation"
         : planned && need->peak.last == HBM_OPTIMIZER
-            ? "allocated at the fullest moment, the optimizer's step; without CUDA context, NCCL and fragmentation"
+            ? "allocated at the fullest moment, the optimizer's step; without CUDA context, NCCL "
+              "and fragmentation"
         : planned ? "allocated at the fullest moment; without CUDA context, NCCL and fragmentation"
                   : "without what needs a model file, CUDA context, NCCL and fragmentation");
 }
@@ -148,11 +158,13 @@ static void cell_gib(struct table *table, const char *name, double bytes)
 }
 
 /* What CUDA and NCCL, with as many communicators as the job has, leave to tensors. */
-static double room_of(
-    const struct memory_request *request, const struct memory_need *need, const struct memory_gpu *gpu)
+static double room_of(const struct memory_request *request, const struct memory_need *need,
+    const struct memory_gpu *gpu)
 {
-    double communicators = need->peak.category_bytes[HBM_NCCL] / request->job.point.hw.node.nccl_bytes.value;
-    return gpu->gpu.hbm_capacity.value - gpu->gpu.context_bytes.value - communicators * gpu->nccl_bytes;
+    double communicators =
+        need->peak.category_bytes[HBM_NCCL] / request->job.point.hw.node.nccl_bytes.value;
+    return gpu->gpu.hbm_capacity.value - gpu->gpu.context_bytes.value -
+           communicators * gpu->nccl_bytes;
 }
 
 /* ", micro-batch 8 of 512 tokens, naive attention"; an image is as long as its model makes it. */
@@ -162,32 +174,35 @@ static void print_batch(FILE *out, const struct memory_request *request)
     const struct model_shape *shape = &request->job.point.model.shape;
     const char *word = words_counted(shape);
     if (model_sample_tokens(shape) > 0)
-        fprintf(out, ", micro-batch %" PRId64 " %.*s", o->micro_batch, (int)strlen(word) - (o->micro_batch == 1), word);
+        fprintf(out, ", micro-batch %" PRId64 " %.*s", o->micro_batch,
+            (int)strlen(word) - (o->micro_batch == 1), word);
     else
-        fprintf(
-            out, ", micro-batch %" PRId64 " of %" PRId64 " token%s", o->micro_batch, o->seq_len, plural(o->seq_len));
+        fprintf(out, ", micro-batch %" PRId64 " of %" PRId64 " token%s", o->micro_batch, o->seq_len,
+            plural(o->seq_len));
     if (shape->n_heads > 0)
         fprintf(out, ", %s attention", attention_kernel_names[o->attention]);
     fprintf(out, ", %s checkpointing",
         o->activation_checkpointing ? checkpointing_names[o->activation_checkpointing] : "no");
 }
 
-/* What the simulated allocator makes of a job whose tensors fit on the one GPU that was named: gaps between them take a
- * tenth and more. NOT_TRIED: there is more room than gaps take, or nothing to simulate. */
+/* What the simulated allocator makes of a job whose tensors fit on the one GPU that was named: gaps
+ * between them take a tenth and more. NOT_TRIED: there is more room than gaps take, or nothing to
+ * simulate. */
 enum tried { NOT_TRIED, TRIED_FITS, TRIED_RETRIES, TRIED_GAPS };
 
-static double spare_of(
-    const struct memory_request *request, const struct memory_need *need, const struct memory_gpu *gpu)
+static double spare_of(const struct memory_request *request, const struct memory_need *need,
+    const struct memory_gpu *gpu)
 {
     return room_of(request, need, gpu) - exec_tensors(&need->peak);
 }
 
-static enum tried try_allocator(const struct memory_request *request, const struct memory_need *need)
+static enum tried try_allocator(
+    const struct memory_request *request, const struct memory_need *need)
 {
     static const double GAPS = 0.25; /* of the GPU: more than they take of any job of scenarios/ */
     double spare = request->named ? spare_of(request, need, &request->gpus[0]) : 0;
-    if (!request->named || request->anywhere || !need->planned || !request->job.counted || spare < 0 ||
-        spare > GAPS * request->gpus[0].gpu.hbm_capacity.value)
+    if (!request->named || request->anywhere || !need->planned || !request->job.counted ||
+        spare < 0 || spare > GAPS * request->gpus[0].gpu.hbm_capacity.value)
         return NOT_TRIED;
     struct diag diag = DIAG_INIT;
     struct memory_job job = request->job;
@@ -200,19 +215,20 @@ static enum tried try_allocator(const struct memory_request *request, const stru
 }
 
 /* The one GPU that was named. */
-static void memory_print_fit(FILE *out, const struct memory_request *request, const struct memory_need *need,
-    enum tried tried, struct arena *arena)
+static void memory_print_fit(FILE *out, const struct memory_request *request,
+    const struct memory_need *need, enum tried tried, struct arena *arena)
 {
     const struct memory_gpu *gpu = &request->gpus[0];
     double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, need, gpu),
            spare = spare_of(request, need, gpu);
     struct sure sure = {0};
     struct memory_job changed;
-    words_paragraph_of(out, "%s: %s; %.1f GiB of %.1f GiB, %.1f GiB of them CUDA context%s, %.1f GiB %s", gpu->gpu.name,
+    words_paragraph_of(out,
+        "%s: %s; %.1f GiB of %.1f GiB, %.1f GiB of them CUDA context%s, %.1f GiB %s", gpu->gpu.name,
         spare < 0 || tried == TRIED_GAPS ? "does not fit"
         : tried == TRIED_RETRIES         ? "just fits"
-        : need->planned                  ? sure_said_to_fit(arena, &sure, capacity - spare, capacity)
-                                         : "fits",
+        : need->planned ? sure_said_to_fit(arena, &sure, capacity - spare, capacity)
+                        : "fits",
         gib(exec_tensors(&need->peak) + capacity - room), gib(capacity), gib(capacity - room),
         request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", gib(fabs(spare)),
         spare < 0             ? "too much"
@@ -221,31 +237,38 @@ static void memory_print_fit(FILE *out, const struct memory_request *request, co
     sure_end(&sure);
     if (spare >= 0 && need->planned)
         words_paragraph(out,
-            tried == TRIED_FITS      ? "(with the allocator's fragmentation, as flopcast run simulates it)"
-            : tried == TRIED_RETRIES ? "(by the simulated allocator: cudaMalloc fails and is tried again, which takes "
-                                       "time)"
-            : tried == TRIED_GAPS ? "(by the simulated allocator, as flopcast run has it; what fits: flopcast capacity)"
-                                  : "(without the allocator's fragmentation, which flopcast run simulates)");
+            tried == TRIED_FITS
+                ? "(with the allocator's fragmentation, as flopcast run simulates it)"
+            : tried == TRIED_RETRIES
+                ? "(by the simulated allocator: cudaMalloc fails and is tried again, which takes "
+                  "time)"
+            : tried == TRIED_GAPS
+                ? "(by the simulated allocator, as flopcast run has it; what fits: flopcast "
+                  "capacity)"
+                : "(without the allocator's fragmentation, which flopcast run simulates)");
     if (spare >= 0)
         return;
     struct memory_change remedy;
-    const char *change = memory_remedy(&remedy, &changed, &request->job, arena) ? memory_said(&remedy, arena) : NULL;
+    const char *change =
+        memory_remedy(&remedy, &changed, &request->job, arena) ? memory_said(&remedy, arena) : NULL;
     int64_t rank = request->job.point.options.strategy.train.lora_rank;
     if (change && rank == 0 && changed.point.options.strategy.train.lora_rank > 0)
         fprintf(out,
-            "no change of memory's makes this training fit (flopcast tune searches more layouts); another training "
+            "no change of memory's makes this training fit (flopcast tune searches more layouts); "
+            "another training "
             "does: %s\n",
             change);
     else
-        fprintf(out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
-    words_paragraph(out,
-        "(tried from cheap to dear: faster kernels, recomputation, smaller batches, sharding, less optimizer state, "
-        "host memory, more GPUs, adapters)");
+        fprintf(
+            out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
+    words_paragraph(out, "(tried from cheap to dear: faster kernels, recomputation, smaller "
+                         "batches, sharding, less optimizer state, "
+                         "host memory, more GPUs, adapters)");
 }
 
 /* Of all known GPUs those that hold it. */
-static void print_holders(
-    FILE *out, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
+static void print_holders(FILE *out, const struct memory_request *request,
+    const struct memory_need *need, struct arena *arena)
 {
     const struct memory_gpu *least = NULL;
     int n = 0;
@@ -258,16 +281,19 @@ static void print_holders(
             least = at;
     }
     const char *hold = n == 0 ? "none holds it"
-                              : arena_printf(arena, "%d hold it, the smallest %s with %.1f GiB", n, least->gpu.name,
-                                    gib(least->gpu.hbm_capacity.value));
+                              : arena_printf(arena, "%d hold it, the smallest %s with %.1f GiB", n,
+                                    least->gpu.name, gib(least->gpu.hbm_capacity.value));
     words_paragraph_of(out, "%.1f GiB of %s%s; of %d known GPUs %s", gib(exec_tensors(&need->peak)),
-        request->job.point.options.strategy.parallelism.pipeline > 1 ? "a GPU of the fullest stage" : "each GPU",
+        request->job.point.options.strategy.parallelism.pipeline > 1 ? "a GPU of the fullest stage"
+                                                                     : "each GPU",
         need->planned ? "" : " for weights, gradients and optimizer state", request->n_gpus, hold);
 }
 
-static void print_fits(FILE *out, const struct memory_request *request, const struct memory_need *need)
+static void print_fits(
+    FILE *out, const struct memory_request *request, const struct memory_need *need)
 {
-    static const double GAPS = 0.1; /* of the GPU: what the allocator loses between tensors as a rule */
+    static const double GAPS =
+        0.1; /* of the GPU: what the allocator loses between tensors as a rule */
     struct table table = {0};
     for (int i = 0; i < request->n_gpus; i++) {
         const struct hw_gpu *gpu = &request->gpus[i].gpu;
@@ -279,8 +305,11 @@ static void print_fits(FILE *out, const struct memory_request *request, const st
         table_text(&table, "", "",
             !can ? arena_printf(&table.numbers, "no matrix products in %s",
                        dtype_names[strategy_math(&request->job.point.options.strategy.train)])
-                 : arena_printf(&table.numbers, "%s by %.1f GiB%s", room >= 0 ? "fits" : "too small", gib(fabs(room)),
-                       need->planned && room >= 0 && room < GAPS * gpu->hbm_capacity.value ? ", without gaps" : ""));
+                 : arena_printf(&table.numbers, "%s by %.1f GiB%s",
+                       room >= 0 ? "fits" : "too small", gib(fabs(room)),
+                       need->planned && room >= 0 && room < GAPS * gpu->hbm_capacity.value
+                           ? ", without gaps"
+                           : ""));
     }
     table_finish(out, &table);
 }
@@ -295,7 +324,11 @@ static void memory_print_rows(
         if (strcmp(row->section, rules ? "rule" : "gpu") != 0)
             continue;
         table_row(&table);
-        table_text(&table, rules ? "rules of thumb" : of_stage ? "fullest stage" : "on each GPU", "", row->name);
+        table_text(&table,
+            rules      ? "rules of thumb"
+            : of_stage ? "fullest stage"
+                       : "on each GPU",
+            "", row->name);
         if (rules) {
             cell_gib(&table, "rule, GiB", row->rule);
             cell_gib(&table, "modelled, GiB", row->modelled);
@@ -318,7 +351,8 @@ static void memory_print_stages(FILE *out, const struct fit_stage *stages, int n
         table_row(&table);
         table_number(&table, "stage", "", 0, s);
         table_number(&table, "blocks", "", 0, (double)stages[s].blocks);
-        table_number_as(&table, "parameters", "of a rank", words_count(&table.numbers, (double)stages[s].params));
+        table_number_as(&table, "parameters", "of a rank",
+            words_count(&table.numbers, (double)stages[s].params));
         table_number(&table, "weights", "GiB", 3, gib(bytes[HBM_PARAMETERS]));
         table_number(&table, "gradients", "GiB", 3, gib(bytes[HBM_GRADIENTS]));
         table_number(&table, "optimizer", "GiB", 3, gib(bytes[HBM_OPTIMIZER]));
@@ -331,13 +365,15 @@ static void memory_print_stages(FILE *out, const struct fit_stage *stages, int n
 }
 
 /* The same as rows. */
-static void add_stage_rows(struct memory_rows *rows, const struct fit_stage *stages, int n, struct arena *arena)
+static void add_stage_rows(
+    struct memory_rows *rows, const struct fit_stage *stages, int n, struct arena *arena)
 {
     for (int s = 0; s < n; s++)
-        vec_push(&rows->list, (struct memory_row){"stage", arena_printf(arena, "%d", s), MEMORY_NOT_GIVEN,
-                                  exec_tensors(&stages[s].peak), MEMORY_NOT_GIVEN,
-                                  arena_printf(arena, "%" PRId64 " parameters in %" PRId64 " blocks", stages[s].params,
-                                      stages[s].blocks)});
+        vec_push(
+            &rows->list, (struct memory_row){"stage", arena_printf(arena, "%d", s),
+                             MEMORY_NOT_GIVEN, exec_tensors(&stages[s].peak), MEMORY_NOT_GIVEN,
+                             arena_printf(arena, "%" PRId64 " parameters in %" PRId64 " blocks",
+                                 stages[s].params, stages[s].blocks)});
 }
 
 void memory_print_degrees(FILE *out, const struct memory_job *job)
@@ -365,12 +401,16 @@ static void print_schedule(FILE *out, const struct memory_job *job)
     const struct parallelism_options *parallelism = &job->point.options.strategy.parallelism;
     if (parallelism->pipeline > 1)
         fprintf(out, " (%s%s, %" PRId64 " micro-batches)",
-            parallelism->virtual_stages > 1 && !schedule_is_v(parallelism->schedule) ? "interleaved " : "",
-            pipeline_schedule_names[parallelism->schedule], job->point.options.strategy.train.grad_accum);
+            parallelism->virtual_stages > 1 && !schedule_is_v(parallelism->schedule)
+                ? "interleaved "
+                : "",
+            pipeline_schedule_names[parallelism->schedule],
+            job->point.options.strategy.train.grad_accum);
 }
 
-static void memory_print_table(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
-    const struct memory_need *need, enum tried tried, const struct fit_stage *stages, int n_stages, struct arena *arena)
+static void memory_print_table(FILE *out, const struct memory_request *request,
+    const struct memory_rows *rows, const struct memory_need *need, enum tried tried,
+    const struct fit_stage *stages, int n_stages, struct arena *arena)
 {
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
@@ -379,14 +419,16 @@ static void memory_print_table(FILE *out, const struct memory_request *request, 
         memory_print_fit(out, request, need, tried, arena);
     else
         print_holders(out, request, need, arena);
-    fprintf(out, "\n%s: %s parameters (P)\n", job->has_model ? job->point.model.shape.name : request->name,
+    fprintf(out, "\n%s: %s parameters (P)\n",
+        job->has_model ? job->point.model.shape.name : request->name,
         words_count(arena, (double)job->params));
     char *text = NULL;
     size_t n = 0;
     FILE *memory = open_memstream(&text, &n);
     BUG_IF(!memory, "open_memstream failed");
-    fprintf(memory, "%s, %s, %s over %" PRId64 " GPU%s", precision_of(job), optimizer_names[train->optimizer],
-        memory_strategy(&job->point.options.strategy), gpus, plural(gpus));
+    fprintf(memory, "%s, %s, %s over %" PRId64 " GPU%s", precision_of(job),
+        optimizer_names[train->optimizer], memory_strategy(&job->point.options.strategy), gpus,
+        plural(gpus));
     memory_print_degrees(memory, job);
     print_schedule(memory, job);
     if (job->counted)
@@ -398,10 +440,9 @@ static void memory_print_table(FILE *out, const struct memory_request *request, 
     memory_print_rows(out, request, rows, false);
     if (n_stages > 0)
         memory_print_stages(out, stages, n_stages);
-    words_paragraph(out,
-        need->planned
-            ? "own peak: of the row alone, at its own fullest moment; B/parameter: bytes over all P, on this GPU or not"
-            : "");
+    words_paragraph(out, need->planned ? "own peak: of the row alone, at its own fullest moment; "
+                                         "B/parameter: bytes over all P, on this GPU or not"
+                                       : "");
     if (!request->named) {
         fputc('\n', out);
         print_fits(out, request, need);
@@ -412,21 +453,23 @@ static void memory_print_table(FILE *out, const struct memory_request *request, 
     memory_print_rows(out, request, rows, true);
 }
 
-static void memory_print_records(FILE *out, const struct memory_rows *rows, enum records_format format)
+static void memory_print_records(
+    FILE *out, const struct memory_rows *rows, enum records_format format)
 {
     struct records records = records_begin(out, format);
     for (int i = 0; i < rows->list.n; i++) {
         const struct memory_row *row = &rows->list.at[i];
         RECORDS_ROW(&records, cell_text("section", row->section), cell_text("name", row->name),
             cell_real("rule_bytes", !isnan(row->rule), row->rule),
-            cell_real("modelled_bytes", !isnan(row->modelled), row->modelled), cell_text("note", row->note),
+            cell_real("modelled_bytes", !isnan(row->modelled), row->modelled),
+            cell_text("note", row->note),
             cell_real("largest_bytes", !isnan(row->largest), row->largest));
     }
     records_end(&records);
 }
 
-static void print_json(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
-    const struct memory_need *need, enum tried tried)
+static void print_json(FILE *out, const struct memory_request *request,
+    const struct memory_rows *rows, const struct memory_need *need, enum tried tried)
 {
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
@@ -444,16 +487,21 @@ static void print_json(FILE *out, const struct memory_request *request, const st
         bool can = memory_supported(job, gpu);
         fprintf(out, "%s\n  {\"gpu\": ", i ? "," : "");
         json_write_string(out, gpu->name);
-        fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"supported\": %s, \"fits\": %s}",
+        fprintf(out,
+            ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"supported\": %s, \"fits\": "
+            "%s}",
             gpu->hbm_capacity.value, gpu->context_bytes.value, can ? "true" : "false",
-            can && tried != TRIED_GAPS && spare_of(request, need, &request->gpus[i]) >= 0 ? "true" : "false");
+            can && tried != TRIED_GAPS && spare_of(request, need, &request->gpus[i]) >= 0
+                ? "true"
+                : "false");
     }
     fputs("], \"rows\": ", out);
     memory_print_records(out, rows, RECORDS_JSON);
     fputs("}\n", out);
 }
 
-static enum status memory_print(FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag)
+static enum status memory_print(
+    FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     struct memory_rows rows = {0};
     struct memory_need need;
@@ -482,20 +530,27 @@ int cmd_memory(int argc, char **argv)
 {
     struct memory_request request = {0};
     memory_parse(&request, argc, argv,
-        "What training MODEL takes on one GPU at its fullest moment, and which GPUs hold it. MODEL is a scenario, a "
-        "model (scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of parameters (1B, 11.3B, 124M)."
-        "\vA step is laid out as `run` does, and what it allocates is counted; of a model alone, of one token (image, "
-        "sample) where neither --micro-batch nor --seq-len is given. Several points (--gpus 8,64) are a row each. Of a "
+        "What training MODEL takes on one GPU at its fullest moment, and which GPUs hold it. MODEL "
+        "is a scenario, a "
+        "model (scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of "
+        "parameters (1B, 11.3B, 124M)."
+        "\vA step is laid out as `run` does, and what it allocates is counted; of a model alone, "
+        "of one token (image, "
+        "sample) where neither --micro-batch nor --seq-len is given. Several points (--gpus 8,64) "
+        "are a row each. Of a "
         "number of parameters only weights, gradients and optimizer "
-        "state are counted. What the allocator reserves beyond that (fragmentation) is left out, except of a --gpu "
+        "state are counted. What the allocator reserves beyond that (fragmentation) is left out, "
+        "except of a --gpu "
         "that "
-        "it could be too much for: there the allocator is simulated, as in 'flopcast run'. GiB, in which PyTorch and "
+        "it could be too much for: there the allocator is simulated, as in 'flopcast run'. GiB, in "
+        "which PyTorch and "
         "nvidia-smi count, are 2^30 bytes.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     enum status status = memory_load(&request, &arena, &diag);
     if (status == STATUS_OK && request.set.n_points > 1 && (request.teach || request.savings))
-        status = vary_refuse_several(&request.set, "--teach and --savings look at one", &arena, &diag);
+        status =
+            vary_refuse_several(&request.set, "--teach and --savings look at one", &arena, &diag);
     if (status == STATUS_OK && request.set.n_points > 1)
         memory_print_points(stdout, &request, &diag);
     else if (status == STATUS_OK && request.savings)

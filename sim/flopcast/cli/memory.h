@@ -1,9 +1,10 @@
-/* What `flopcast memory`, `flopcast capacity` and (the cut of a model over ranks) `flopcast model` were asked.
+/* What `flopcast memory`, `flopcast capacity` and (the cut of a model over ranks) `flopcast model`
+ * were asked.
  *
- * Each asks a point of a scenario: of a scenario file the point that it names; of a model alone one with what the
- * command line says and these defaults: an H100's cluster of any size, as many GPUs as hold one copy, one token. Of a
- * bare number of parameters, and for what is kept in INT8 (which nobody trains with), the states alone are counted
- * (strategy/states.h). */
+ * Each asks a point of a scenario: of a scenario file the point that it names; of a model alone one
+ * with what the command line says and these defaults: an H100's cluster of any size, as many GPUs
+ * as hold one copy, one token. Of a bare number of parameters, and for what is kept in INT8 (which
+ * nobody trains with), the states alone are counted (strategy/states.h). */
 #ifndef FLOPCAST_CLI_MEMORY_H
 #define FLOPCAST_CLI_MEMORY_H
 
@@ -21,17 +22,18 @@ struct memory_job {
     bool has_model; /* point.model; else params are all that is known */
     bool counted;   /* activations of a micro-batch; else of one token (image, sample) */
     bool int8;      /* a byte for everything */
-    /* The frozen matrices of the blocks beside adapters are in INT8 (LLM.int8, arXiv 2208.07339: an FP32 scale to each
-     * row) where the point has NF4. */
+    /* The frozen matrices of the blocks beside adapters are in INT8 (LLM.int8, arXiv 2208.07339: an
+     * FP32 scale to each row) where the point has NF4. */
     bool int8_base;
 };
 
-/* What a frozen model beside adapters is kept in: all of it in 16 bits, or the matrices of its blocks in INT8 or NF4
- * and the rest in FP32. */
+/* What a frozen model beside adapters is kept in: all of it in 16 bits, or the matrices of its
+ * blocks in INT8 or NF4 and the rest in FP32. */
 enum memory_base { MEMORY_BASE_HALF, MEMORY_BASE_INT8, MEMORY_BASE_NF4, MEMORY_BASE_COUNT };
 extern const char *const memory_base_names[MEMORY_BASE_COUNT + 1]; /* "16bit", "int8", "nf4" */
 
-/* GPUs that hold one copy of the model by tensor, context, pipeline and expert parallelism together. */
+/* GPUs that hold one copy of the model by tensor, context, pipeline and expert parallelism
+ * together. */
 int64_t memory_copy_gpus(const struct parallelism_options *parallelism);
 
 /* "zero3", "fsdp": the strategy by the word that `--strategy` takes. */
@@ -51,8 +53,9 @@ bool memory_fits(const struct memory_job *job);
 /* What an INT8 base takes more than the NF4 one that the plan has in its place. */
 double memory_int8_extra(const struct memory_job *job);
 
-/* Bytes of a base: blocks' matrices in INT8 or NF4 with double quantisation, the rest (embeddings, norms, head) in
- * rest_bytes each: 2, or 4 after prepare_model_for_kbit_training (QLoRA, arXiv 2305.14314; peft/utils/other.py). */
+/* Bytes of a base: blocks' matrices in INT8 or NF4 with double quantisation, the rest (embeddings,
+ * norms, head) in rest_bytes each: 2, or 4 after prepare_model_for_kbit_training (QLoRA, arXiv
+ * 2305.14314; peft/utils/other.py). */
 double memory_base_bytes(const struct model *model, int base, int64_t rest_bytes);
 
 /* Whether the GPU has what the matrix products of the job are in. INT8 is for storage alone. */
@@ -68,22 +71,25 @@ struct memory_change {
     int n;
 };
 /* Makes it, and checks the job. Texts live in the arena. */
-enum status memory_apply(
-    struct memory_job *job, const struct memory_change *change, struct arena *arena, struct diag *diag);
+enum status memory_apply(struct memory_job *job, const struct memory_change *change,
+    struct arena *arena, struct diag *diag);
 
-/* Ways to save memory that a job may lack, from cheap to dear, each alone: the i-th into *out; false: there is no such
- * one. Some change nothing of a job, or cannot be made: memory_apply() says so. */
+/* Ways to save memory that a job may lack, from cheap to dear, each alone: the i-th into *out;
+ * false: there is no such one. Some change nothing of a job, or cannot be made: memory_apply() says
+ * so. */
 bool memory_saving(struct memory_change *out, int i);
 
-/* A job that memory_check() has passed and that does not fit: the changes from cheap to dear (kernels that are as fast
- * or faster, recomputation, smaller micro-batches, sharding over the GPUs that are there, an optimizer with less state,
- * host memory, more GPUs, other layouts, adapters instead of all parameters), and the first that suffices alone; where
- * none does, cheap kernels, full checkpointing and one sequence at a time together, over the fewest GPUs with FSDP.
- * *out: the job with it. False: nothing of these helps. */
-bool memory_remedy(
-    struct memory_change *change, struct memory_job *out, const struct memory_job *job, struct arena *arena);
+/* A job that memory_check() has passed and that does not fit: the changes from cheap to dear
+ * (kernels that are as fast or faster, recomputation, smaller micro-batches, sharding over the GPUs
+ * that are there, an optimizer with less state, host memory, more GPUs, other layouts, adapters
+ * instead of all parameters), and the first that suffices alone; where none does, cheap kernels,
+ * full checkpointing and one sequence at a time together, over the fewest GPUs with FSDP. *out: the
+ * job with it. False: nothing of these helps. */
+bool memory_remedy(struct memory_change *change, struct memory_job *out,
+    const struct memory_job *job, struct arena *arena);
 
-/* The fewest GPUs, a power of two, over which the job's strategy makes it fit; 0: not with MEMORY_MOST_GPUS either. */
+/* The fewest GPUs, a power of two, over which the job's strategy makes it fit; 0: not with
+ * MEMORY_MOST_GPUS either. */
 enum { MEMORY_MOST_GPUS = 1 << 14 };
 int64_t memory_fewest_gpus(const struct memory_job *job);
 
@@ -97,16 +103,17 @@ struct memory_gpu {
 struct memory_request {
     const char *name; /* of the scenario or model file, or the parameter count as written */
     bool capacity;    /* asked by `flopcast capacity` */
-    bool model;       /* asked by `flopcast model`: how a model is cut, and nothing of its training */
-    bool teach;       /* with rules of thumb */
-    bool savings;     /* with what each way to save memory gives and costs */
+    bool model;   /* asked by `flopcast model`: how a model is cut, and nothing of its training */
+    bool teach;   /* with rules of thumb */
+    bool savings; /* with what each way to save memory gives and costs */
     struct memory_job job;
-    struct scenario_set set;  /* all points of a scenario; job has the first */
-    bool anywhere;            /* no cluster of flopcast's takes the job as it is: its point lies on one of any size */
-    struct diag why;          /* ... because */
-    int64_t gpus_asked;       /* by the command line or the scenario; 0: by neither */
-    bool named;               /* one GPU is: by --gpu, --topology or the scenario; gpus[0] is that */
-    const char *gpu_path;     /* --gpu, or NULL */
+    struct scenario_set set; /* all points of a scenario; job has the first */
+    bool anywhere; /* no cluster of flopcast's takes the job as it is: its point lies on one of any
+                      size */
+    struct diag why;      /* ... because */
+    int64_t gpus_asked;   /* by the command line or the scenario; 0: by neither */
+    bool named;           /* one GPU is: by --gpu, --topology or the scenario; gpus[0] is that */
+    const char *gpu_path; /* --gpu, or NULL */
     const char *cluster_path; /* the cluster that the job lies on; NULL: the scenario says */
     struct memory_gpu *gpus;  /* the one, or all that topologies/gpus knows */
     int n_gpus;
@@ -116,8 +123,9 @@ struct memory_request {
     struct overrides overrides; /* what the command line says of the job */
 };
 
-/* Usage errors exit. doc: of the command, for --help. Then read what was named, and refuse what `run` would: what the
- * strategy cannot do, a GPU given that cannot multiply in the number format. */
+/* Usage errors exit. doc: of the command, for --help. Then read what was named, and refuse what
+ * `run` would: what the strategy cannot do, a GPU given that cannot multiply in the number format.
+ */
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc);
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag);
 void memory_free(struct memory_request *request);
@@ -129,7 +137,8 @@ const char *memory_said(const struct memory_change *change, struct arena *arena)
 
 #define MEMORY_NOT_GIVEN ((double)NAN)
 struct memory_row {
-    const char *section; /* "gpu": bytes on one GPU; "stage": on one of a pipeline's stage; "rule": a rule of thumb */
+    const char *section; /* "gpu": bytes on one GPU; "stage": on one of a pipeline's stage; "rule":
+                            a rule of thumb */
     const char *name;
     double rule;     /* bytes; MEMORY_NOT_GIVEN where there is none */
     double modelled; /* bytes; MEMORY_NOT_GIVEN where nothing is modelled */
@@ -145,13 +154,14 @@ void memory_add_rules(struct memory_rows *rows, const struct memory_job *job, st
 
 /* A row a point of the request's set. */
 enum status memory_print_points(FILE *out, struct memory_request *request, struct diag *diag);
-/* A row a way to save memory (memory_saving()), alone: what is left of the peak, and the step beside that of the job as
- * it is, simulated without noise on a GPU where all of it would fit. */
+/* A row a way to save memory (memory_saving()), alone: what is left of the peak, and the step
+ * beside that of the job as it is, simulated without noise on a GPU where all of it would fit. */
 enum status memory_print_savings(
     FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag);
 
 /* ---- memory.c ---- */
 
-void memory_print_degrees(FILE *out, const struct memory_job *job); /* ", tensor 2, pipeline 4, LoRA ..." */
+void memory_print_degrees(
+    FILE *out, const struct memory_job *job); /* ", tensor 2, pipeline 4, LoRA ..." */
 
 #endif

@@ -32,8 +32,10 @@ void memory_unlimited(struct hw *hw)
     static const char source[] = "not asked";
     hw->node.gpus.value = 1;
     hw->cluster.nodes.value = 1 << 24;
-    hw->node.host_memory = (struct quantity){.value = 1e18, .kind = QUANTITY_ASSUMED, .source = source};
-    hw->node.host_bandwidth = (struct quantity){.value = 1e9, .kind = QUANTITY_ASSUMED, .source = source};
+    hw->node.host_memory =
+        (struct quantity){.value = 1e18, .kind = QUANTITY_ASSUMED, .source = source};
+    hw->node.host_bandwidth =
+        (struct quantity){.value = 1e9, .kind = QUANTITY_ASSUMED, .source = source};
 }
 
 bool memory_supported(const struct memory_job *job, const struct hw_gpu *gpu)
@@ -61,27 +63,33 @@ enum status memory_check(struct memory_job *job, struct diag *diag)
     struct scenario_point *point = &job->point;
     const struct strategy_options *options = &point->options.strategy;
     const struct strategy_places places = {memory_job_place_of, &point->origins};
-    bool shards = options->kind == STRATEGY_FSDP || (options->kind == STRATEGY_DEEPSPEED && options->zero.stage == 3);
+    bool shards = options->kind == STRATEGY_FSDP ||
+                  (options->kind == STRATEGY_DEEPSPEED && options->zero.stage == 3);
     if (job->int8_base && shards)
         return diag_input(diag, (struct source_pos){.file = "--lora-base"},
-            "bitsandbytes' INT8 matrices cannot be sharded; use --strategy ddp, zero1 or zero2, or nf4");
+            "bitsandbytes' INT8 matrices cannot be sharded; use --strategy ddp, zero1 or zero2, or "
+            "nf4");
     if (is_planned(job))
         return scenario_prepare(point, diag);
     if (job->int8)
         return STATUS_OK;
-    return strategy_check(options, NULL, &point->hw, (int)point->options.cluster.gpus, &places, diag);
+    return strategy_check(
+        options, NULL, &point->hw, (int)point->options.cluster.gpus, &places, diag);
 }
 
 static void memory_job_count_states(struct exec_peak *out, const struct memory_job *job)
 {
     const struct scenario *options = &job->point.options;
-    struct states states = states_of(job->params, &options->strategy, options->cluster.gpus, job->int8);
-    *out = (struct exec_peak){.host_bytes = states.host, .capacity_bytes = job->point.hw.gpu.hbm_capacity.value};
+    struct states states =
+        states_of(job->params, &options->strategy, options->cluster.gpus, job->int8);
+    *out = (struct exec_peak){
+        .host_bytes = states.host, .capacity_bytes = job->point.hw.gpu.hbm_capacity.value};
     out->category_bytes[HBM_PARAMETERS] = states.weights;
     out->category_bytes[HBM_GRADIENTS] = states.gradients;
     out->category_bytes[HBM_OPTIMIZER] = states.optimizer;
     out->category_bytes[HBM_CONTEXT] = job->point.hw.gpu.context_bytes.value;
-    out->category_bytes[HBM_NCCL] = options->cluster.gpus > 1 ? job->point.hw.node.nccl_bytes.value : 0;
+    out->category_bytes[HBM_NCCL] =
+        options->cluster.gpus > 1 ? job->point.hw.node.nccl_bytes.value : 0;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         out->total_bytes += out->largest_category[c] = out->category_bytes[c];
 }
@@ -114,9 +122,10 @@ double memory_base_bytes(const struct model *model, int base, int64_t rest_bytes
     for (int i = 0; i < model->n_tensors; i++) {
         const struct model_tensor *tensor = &model->tensors[i];
         bool quantised = base != MEMORY_BASE_HALF && model_is_block_matrix(model, tensor);
-        bytes += !quantised                ? (double)(tensor->numel * rest_bytes)
-                 : base == MEMORY_BASE_NF4 ? model_nf4_bytes(tensor->numel)
-                                           : (double)(tensor->numel + (int64_t)sizeof(float) * tensor->rows);
+        bytes += !quantised ? (double)(tensor->numel * rest_bytes)
+                 : base == MEMORY_BASE_NF4
+                     ? model_nf4_bytes(tensor->numel)
+                     : (double)(tensor->numel + (int64_t)sizeof(float) * tensor->rows);
     }
     return bytes;
 }
@@ -124,9 +133,9 @@ double memory_base_bytes(const struct model *model, int base, int64_t rest_bytes
 double memory_int8_extra(const struct memory_job *job)
 {
     const struct model *model = &job->point.model;
-    return job->int8_base && is_planned(job)
-               ? memory_base_bytes(model, MEMORY_BASE_INT8, 0) - memory_base_bytes(model, MEMORY_BASE_NF4, 0)
-               : 0;
+    return job->int8_base && is_planned(job) ? memory_base_bytes(model, MEMORY_BASE_INT8, 0) -
+                                                   memory_base_bytes(model, MEMORY_BASE_NF4, 0)
+                                             : 0;
 }
 
 int64_t memory_fewest_gpus(const struct memory_job *job)
@@ -148,8 +157,8 @@ static void change_add(struct memory_change *change, const char *path, const cha
     change->settings[change->n++] = (struct scenario_override){path, value};
 }
 
-enum status memory_apply(
-    struct memory_job *job, const struct memory_change *change, struct arena *arena, struct diag *diag)
+enum status memory_apply(struct memory_job *job, const struct memory_change *change,
+    struct arena *arena, struct diag *diag)
 {
     for (int i = 0; i < change->n; i++)
         if (scenario_set_option(&job->point, &change->settings[i], arena, diag) != STATUS_OK)
@@ -157,8 +166,8 @@ enum status memory_apply(
     return memory_check(job, diag);
 }
 
-/* Kernels that are as fast or faster, and recomputation: the first ones change no number of the training, and nothing
- * but activations. */
+/* Kernels that are as fast or faster, and recomputation: the first ones change no number of the
+ * training, and nothing but activations. */
 static const struct memory_change savings[] = {
     {{{"train.attention", "flash"}}, 1},
     {{{"train.cross_entropy", "fused"}}, 1},
@@ -176,7 +185,9 @@ static const struct memory_change savings[] = {
     {{{"strategy", "megatron"}, {"megatron.use_distributed_optimizer", "true"}}, 2},
     {{{"strategy", "fsdp"}, {"fsdp.cpu_offload", "true"}}, 2},
     {{{"train.lora_rank", "16"}}, 1},
-    {{{"train.lora_rank", "16"}, {"train.qlora", "true"}, {"train.activation_checkpointing", "full"}}, 3},
+    {{{"train.lora_rank", "16"}, {"train.qlora", "true"},
+         {"train.activation_checkpointing", "full"}},
+        3},
 };
 enum { OF_ACTIVATIONS = 4 }; /* of savings the first ones */
 
@@ -232,7 +243,8 @@ static bool smaller_batch(struct search *search)
 /* Strategies that share out more and more. */
 static bool shard_here(struct search *search)
 {
-    static const char *const words[] = {"single_device", "ddp", "zero1", "zero2", "zero3", "fsdp", "megatron"};
+    static const char *const words[] = {
+        "single_device", "ddp", "zero1", "zero2", "zero3", "fsdp", "megatron"};
     const char *own = memory_strategy(&search->job->point.options.strategy);
     struct memory_job out;
     bool more = false;
@@ -249,7 +261,8 @@ static bool shard_here(struct search *search)
 
 static bool eight_bit(struct search *search)
 {
-    bool has = search->train->optimizer == OPTIMIZER_ADAMW || search->train->optimizer == OPTIMIZER_ADAM;
+    bool has =
+        search->train->optimizer == OPTIMIZER_ADAMW || search->train->optimizer == OPTIMIZER_ADAM;
     if (has)
         change_add(&search->change, "train.optimizer", "adam8bit");
     return has;
@@ -257,7 +270,8 @@ static bool eight_bit(struct search *search)
 
 static bool offload(struct search *search)
 {
-    static const double HOST_BYTES = 256e9; /* of a GPU: 2 TB of a DGX A100 or H100, shared by eight */
+    static const double HOST_BYTES =
+        256e9; /* of a GPU: 2 TB of a DGX A100 or H100, shared by eight */
     const struct strategy_options *options = &search->job->point.options.strategy;
     struct diag diag = DIAG_INIT;
     struct memory_job out;
@@ -284,8 +298,8 @@ static bool more_gpus(struct search *search)
     return gpus > 0;
 }
 
-/* A job that data parallelism alone shards, on the same GPUs: experts over them, or tensor parallelism in the node, and
- * stages of a pipeline, with as few of these as do. */
+/* A job that data parallelism alone shards, on the same GPUs: experts over them, or tensor
+ * parallelism in the node, and stages of a pipeline, with as few of these as do. */
 static bool layouts(struct search *search)
 {
     enum { MOST_STAGES = 16, MOST_TENSOR = 8, MOST_EXPERT = 64 };
@@ -299,8 +313,8 @@ static bool layouts(struct search *search)
         return false;
     for (int64_t stages = 1; stages <= MOST_STAGES; stages *= 2)
         for (int64_t ranks = 2; ranks <= most && ranks * stages <= gpus; ranks *= 2) {
-            search->change =
-                (struct memory_change){{{"strategy", "megatron"}, {"megatron.use_distributed_optimizer", "true"}}, 2};
+            search->change = (struct memory_change){
+                {{"strategy", "megatron"}, {"megatron.use_distributed_optimizer", "true"}}, 2};
             add_number(search, experts > 0 ? "parallelism.expert" : "parallelism.tensor", ranks);
             if (stages > 1) {
                 add_number(search, "parallelism.pipeline", stages);
@@ -314,7 +328,8 @@ static bool layouts(struct search *search)
 
 static bool adapters(struct search *search)
 {
-    bool possible = search->job->has_model && model_takes_adapters(&search->job->point.model.shape) &&
+    bool possible = search->job->has_model &&
+                    model_takes_adapters(&search->job->point.model.shape) &&
                     search->train->lora_rank == 0;
     if (possible) /* usual: peft's examples */
         change_add(&search->change, "train.lora_rank", "16");
@@ -343,15 +358,17 @@ static bool all_together(struct search *search)
     return more_gpus(search);
 }
 
-bool memory_remedy(
-    struct memory_change *made, struct memory_job *out, const struct memory_job *job, struct arena *arena)
+bool memory_remedy(struct memory_change *made, struct memory_job *out, const struct memory_job *job,
+    struct arena *arena)
 {
-    static change *const changes[] = {
-        smaller_batch, shard_here, eight_bit, offload, more_gpus, layouts, all_together, adapters, quantised_adapters};
+    static change *const changes[] = {smaller_batch, shard_here, eight_bit, offload, more_gpus,
+        layouts, all_together, adapters, quantised_adapters};
     struct memory_job free_job = *job;
     memory_unlimited(&free_job.point.hw);
-    for (size_t i = job->counted ? 0 : OF_ACTIVATIONS; i < OF_ACTIVATIONS + sizeof changes / sizeof *changes; i++) {
-        struct search search = {.job = &free_job, .train = &free_job.point.options.strategy.train, .arena = arena};
+    for (size_t i = job->counted ? 0 : OF_ACTIVATIONS;
+         i < OF_ACTIVATIONS + sizeof changes / sizeof *changes; i++) {
+        struct search search = {
+            .job = &free_job, .train = &free_job.point.options.strategy.train, .arena = arena};
         bool there = true;
         if (i < OF_ACTIVATIONS)
             search.change = savings[i];

@@ -1,8 +1,9 @@
 /* Options of `flopcast memory`, `flopcast capacity` and `flopcast model`, and what they name.
  *
- * Options are settings of a scenario. A scenario file is loaded with them as `run` loads it. A model alone gets
- * defaults for what nobody said, and is loaded on the cluster it would lie on; where that cannot take the job (12 GPUs
- * of nodes of 8), on one of single GPUs without end, where memory is counted but no allocator or step is simulated. */
+ * Options are settings of a scenario. A scenario file is loaded with them as `run` loads it. A
+ * model alone gets defaults for what nobody said, and is loaded on the cluster it would lie on;
+ * where that cannot take the job (12 GPUs of nodes of 8), on one of single GPUs without end, where
+ * memory is counted but no allocator or step is simulated. */
 #include "base/files.h"
 #include "options/arguments.h"
 #include "options/given.h"
@@ -43,8 +44,8 @@ static bool is_of_hardware(const char *key)
 {
     struct arena arena = ARENA_INIT;
     const char *path = hw_override_path(key, &arena);
-    bool is =
-        strncmp(path, "gpu.", strlen("gpu.")) == 0 || strncmp(path, "cluster.node.", strlen("cluster.node.")) == 0;
+    bool is = strncmp(path, "gpu.", strlen("gpu.")) == 0 ||
+              strncmp(path, "cluster.node.", strlen("cluster.node.")) == 0;
     arena_release(&arena);
     return is;
 }
@@ -54,8 +55,10 @@ static void request_check(void *self, struct argp_state *state)
     const struct memory_request *request = self;
     bool named = request->gpu_path || request_given(request, "cluster.topology");
     if (!request->name)
-        argp_error(state, request->model ? "a file is missing"
-                                         : "MODEL is missing: a model or scenario, or a parameter count such as 11.3B");
+        argp_error(state,
+            request->model
+                ? "a file is missing"
+                : "MODEL is missing: a model or scenario, or a parameter count such as 11.3B");
     if (request->gpu_path && request_given(request, "cluster.topology"))
         argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
     if (request->capacity && request_given(request, "train.micro_batch"))
@@ -65,12 +68,12 @@ static void request_check(void *self, struct argp_state *state)
     if (request->job.int8 && request_given(request, "train.lora_rank"))
         argp_error(state, "adapters are not trained in int8; of their base it is --lora-base int8");
     if (request->capacity && request->job.int8)
-        argp_error(
-            state, "nobody trains in int8, of which activations are not known; use bf16_mixed, or --lora-base int8");
+        argp_error(state, "nobody trains in int8, of which activations are not known; use "
+                          "bf16_mixed, or --lora-base int8");
     for (int i = 0; i < request->overrides.list.n && !named; i++)
         if (is_of_hardware(request->overrides.list.at[i].key))
-            argp_error(
-                state, "--set %s is for one GPU; name it by --gpu or --topology", request->overrides.list.at[i].key);
+            argp_error(state, "--set %s is for one GPU; name it by --gpu or --topology",
+                request->overrides.list.at[i].key);
 }
 
 static void take_precision(void *self, const struct argument *argument)
@@ -102,30 +105,37 @@ static void take_qlora(void *self, const struct argument *argument)
 #define AT(at) .member = offsetof(struct memory_request, at)
 static const struct command_option options[] = {
     {"precision", "P",
-        "As in bf16_mixed (default) or fp8_mixed (train.precision); int8, which nobody trains in: states alone are "
+        "As in bf16_mixed (default) or fp8_mixed (train.precision); int8, which nobody trains in: "
+        "states alone are "
         "counted",
         OPTION_TAKE, .take = take_precision, .names = precision_names},
-    {"dtype", "P", "The same as --precision", OPTION_TAKE, .take = take_precision, .names = precision_names,
-        .flags = OPTION_HIDDEN},
+    {"dtype", "P", "The same as --precision", OPTION_TAKE, .take = take_precision,
+        .names = precision_names, .flags = OPTION_HIDDEN},
     JOB_MEMORY_OPTIONS(struct memory_request),
     {"set", "KEY=VALUE",
-        "Any setting of a scenario, as in --set train.cross_entropy=fused; of a GPU or cluster that "
+        "Any setting of a scenario, as in --set train.cross_entropy=fused; of a GPU or cluster "
+        "that "
         "is named its numbers, too, as gpu.hbm_capacity=96GiB",
         OPTION_SET, AT(overrides)},
     {"lora-base", "B",
-        "What the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where they are "
+        "What the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where "
+        "they are "
         "quantised, everything else is in FP32, as prepare_model_for_kbit_training leaves it",
         OPTION_TAKE, .take = take_base, .names = memory_base_names},
     {"qlora", NULL,
-        "With --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on",
+        "With --lora: --lora-base nf4, and full checkpointing, which "
+        "prepare_model_for_kbit_training turns on",
         OPTION_TAKE, .take = take_qlora},
     RECORDS_OPTION(struct memory_request),
-    {"teach", NULL, "The usual rules of thumb, too, each beside what is modelled", OPTION_FLAG, AT(teach)},
+    {"teach", NULL, "The usual rules of thumb, too, each beside what is modelled", OPTION_FLAG,
+        AT(teach)},
     {"savings", NULL,
-        "What each way to save memory gives alone, and what it costs of the step's time, simulated without noise",
+        "What each way to save memory gives alone, and what it costs of the step's time, simulated "
+        "without noise",
         OPTION_FLAG, AT(savings)},
     {"gpu", "FILE|SIZE",
-        "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known ones: what "
+        "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known "
+        "ones: what "
         "would make it fit, too",
         OPTION_TEXT, AT(gpu_path)},
     {0},
@@ -138,9 +148,13 @@ const char *memory_said(const struct memory_change *change, struct arena *arena)
         const struct scenario_override *one = &change->settings[i];
         const char *option = NULL;
         for (const struct command_option *at = options; at->name; at++)
-            option = at->kind == OPTION_SETTING && !at->text && strcmp(at->path, one->key) == 0 ? at->name : option;
-        text = option ? arena_printf(arena, "%s%s--%s %s", text, *text ? " " : "", option, one->value)
-                      : arena_printf(arena, "%s%s--set %s=%s", text, *text ? " " : "", one->key, one->value);
+            option = at->kind == OPTION_SETTING && !at->text && strcmp(at->path, one->key) == 0
+                         ? at->name
+                         : option;
+        text = option
+                   ? arena_printf(arena, "%s%s--%s %s", text, *text ? " " : "", option, one->value)
+                   : arena_printf(
+                         arena, "%s%s--set %s=%s", text, *text ? " " : "", one->key, one->value);
     }
     return text;
 }
@@ -176,14 +190,15 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
         for (size_t i = 0; i < sizeof searched / sizeof *searched; i++)
             at->flags |= strcmp(at->name, searched[i]) == 0 ? OPTION_HIDDEN : 0;
     const char *file = request->model ? "FILE" : "MODEL";
-    const struct command_line line = {
-        own, file, doc, COMMON_TABLE, file, AT(name), .check = request_check, .files = FILES_MODELS};
+    const struct command_line line = {own, file, doc, COMMON_TABLE, file, AT(name),
+        .check = request_check, .files = FILES_MODELS};
     command_line_parse(&line, argc, argv, request);
 }
 
 /* ---- the GPUs, and the cluster that the job lies on ---- */
 
-/* A card of which only the memory is known: --gpu 24GiB. It is taken to multiply in every number format. */
+/* A card of which only the memory is known: --gpu 24GiB. It is taken to multiply in every number
+ * format. */
 static enum status make_card(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     static const char assumed[] = "between the 0.4 and 0.6 GB of the files of topologies/gpus";
@@ -197,34 +212,40 @@ static enum status make_card(struct memory_request *request, struct arena *arena
     request->n_gpus = 1;
     request->gpus = ARENA_ARRAY(arena, struct memory_gpu, 1);
     request->any_math = true;
-    request->gpus[0].gpu = (struct hw_gpu){.name = arena_printf(arena, "a card of %s", request->gpu_path),
-        .hbm_capacity = {.value = bytes, .kind = QUANTITY_DATASHEET, .source = "--gpu"},
-        .context_bytes = {.value = 0.5e9, .kind = QUANTITY_ASSUMED, .source = assumed}};
+    request->gpus[0].gpu =
+        (struct hw_gpu){.name = arena_printf(arena, "a card of %s", request->gpu_path),
+            .hbm_capacity = {.value = bytes, .kind = QUANTITY_DATASHEET, .source = "--gpu"},
+            .context_bytes = {.value = 0.5e9, .kind = QUANTITY_ASSUMED, .source = assumed}};
     for (int i = 0; i < request->overrides.list.n; i++)
         if (is_of_hardware(request->overrides.list.at[i].key))
             return diag_input(diag, (struct source_pos){.file = "--set"},
-                "of a card of %s only the memory is known; name a GPU file by --gpu", request->gpu_path);
+                "of a card of %s only the memory is known; name a GPU file by --gpu",
+                request->gpu_path);
     return STATUS_OK;
 }
 
-static enum status load_known_gpus(struct memory_request *request, struct arena *arena, struct diag *diag)
+static enum status load_known_gpus(
+    struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     glob_t found = {0};
     enum status status = STATUS_OK;
     const char *all = files_own(arena, "topologies/gpus/*.yaml");
     if (request->gpu_path)
         request->gpu_path = files_find(arena, FILES_GPUS, request->gpu_path);
-    if (request->gpu_path && isdigit((unsigned char)*request->gpu_path) && access(request->gpu_path, F_OK) != 0)
+    if (request->gpu_path && isdigit((unsigned char)*request->gpu_path) &&
+        access(request->gpu_path, F_OK) != 0)
         return make_card(request, arena, diag);
     if (!request->gpu_path && glob(all, 0, NULL, &found) != 0)
         return diag_io(diag, (struct source_pos){.file = all},
-            "there is no GPU here; FLOPCAST_DATA names the folder with flopcast's files, --gpu a file of your own");
+            "there is no GPU here; FLOPCAST_DATA names the folder with flopcast's files, --gpu a "
+            "file of your own");
     request->n_gpus = request->gpu_path ? 1 : (int)found.gl_pathc;
     request->gpus = ARENA_ARRAY(arena, struct memory_gpu, request->n_gpus);
     for (int i = 0; i < request->n_gpus && status == STATUS_OK; i++) {
         const char *path = request->gpu_path ? request->gpu_path : found.gl_pathv[i];
         struct diag unsaid = DIAG_INIT; /* of a list of all, what a file warns of */
-        status = hw_load_gpu(&request->gpus[i].gpu, path, arena, request->gpu_path ? diag : &unsaid);
+        status =
+            hw_load_gpu(&request->gpus[i].gpu, path, arena, request->gpu_path ? diag : &unsaid);
         if (status != STATUS_OK && !request->gpu_path)
             status = hw_load_gpu(&request->gpus[i].gpu, path, arena, diag);
     }
@@ -244,7 +265,8 @@ static bool takes(const struct hw *hw, int64_t gpus)
     return gpus <= node || (gpus % node == 0 && gpus / node <= (int64_t)hw->cluster.nodes.value);
 }
 
-/* The cluster that a short name means comes before others of its GPU, as `--gpu h100` and `topology: h100` are one. */
+/* The cluster that a short name means comes before others of its GPU, as `--gpu h100` and
+ * `topology: h100` are one. */
 static int named_first(const void *a, const void *b)
 {
     const struct listed *one = a, *other = b;
@@ -266,9 +288,11 @@ static struct listed *list_clusters(const glob_t *found, struct arena *arena)
     return all;
 }
 
-/* flopcast's clusters, those with a short name first, then by alphabet: each GPU's NCCL buffers as in the first that
- * has it, and the cluster of the one that was named: the first that has it and takes that number of GPUs. */
-static const char *look_at_clusters(struct memory_request *request, int64_t gpus, struct arena *arena)
+/* flopcast's clusters, those with a short name first, then by alphabet: each GPU's NCCL buffers as
+ * in the first that has it, and the cluster of the one that was named: the first that has it and
+ * takes that number of GPUs. */
+static const char *look_at_clusters(
+    struct memory_request *request, int64_t gpus, struct arena *arena)
 {
     glob_t found = {0};
     const char *chosen = NULL;
@@ -285,7 +309,8 @@ static const char *look_at_clusters(struct memory_request *request, int64_t gpus
             if (strcmp(hw.gpu.name, gpu->gpu.name) != 0)
                 continue;
             gpu->nccl_bytes = gpu->nccl_bytes > 0 ? gpu->nccl_bytes : hw.node.nccl_bytes.value;
-            chosen = request->gpu_path && takes(&hw, gpus) ? arena_strdup(arena, clusters[f].path) : NULL;
+            chosen = request->gpu_path && takes(&hw, gpus) ? arena_strdup(arena, clusters[f].path)
+                                                           : NULL;
         }
     }
     globfree(&found);
@@ -293,11 +318,13 @@ static const char *look_at_clusters(struct memory_request *request, int64_t gpus
 }
 
 /* Of no cluster that is known: an H100's. */
-static enum status choose_cluster(struct memory_request *request, int64_t gpus, struct arena *arena, struct diag *diag)
+static enum status choose_cluster(
+    struct memory_request *request, int64_t gpus, struct arena *arena, struct diag *diag)
 {
     const char *h100_path = files_own(arena, "topologies/clusters/h100-8x400g.yaml");
     struct hw h100;
-    if (load_known_gpus(request, arena, diag) != STATUS_OK || hw_load(&h100, h100_path, arena, diag) != STATUS_OK)
+    if (load_known_gpus(request, arena, diag) != STATUS_OK ||
+        hw_load(&h100, h100_path, arena, diag) != STATUS_OK)
         return diag->worst;
     request->cluster_path = look_at_clusters(request, request->capacity ? gpus : 1, arena);
     if (!request->cluster_path)
@@ -308,9 +335,10 @@ static enum status choose_cluster(struct memory_request *request, int64_t gpus, 
     return STATUS_OK;
 }
 
-/* Puts the one GPU that was named in the point's place, where its cluster's is another one, and takes what --set says
- * of it from there. A file of one's own may have a known name. */
-static enum status place_gpu(struct memory_request *request, struct scenario_point *point, struct diag *diag)
+/* Puts the one GPU that was named in the point's place, where its cluster's is another one, and
+ * takes what --set says of it from there. A file of one's own may have a known name. */
+static enum status place_gpu(
+    struct memory_request *request, struct scenario_point *point, struct diag *diag)
 {
     struct hw *hw = &point->hw;
     const struct hw_gpu *gpu = &request->gpus[0].gpu;
@@ -337,14 +365,16 @@ static enum status place_gpu(struct memory_request *request, struct scenario_poi
 /* "1B", "11.3B", "124M", "7e9": parameters; 0 when text is something else. */
 static int64_t parameter_count(const char *text)
 {
-    static const int64_t FEWEST = 1000, MOST = 1000000000000000; /* 70 is 70B without its letter, not a model */
+    static const int64_t FEWEST = 1000,
+                         MOST = 1000000000000000; /* 70 is 70B without its letter, not a model */
     int64_t params = 0;
     bool read = count_parse(&params, text, 1000) == COUNT_OK;
     return read && params >= FEWEST && params < MOST ? params : 0;
 }
 
 /* The file of a model or scenario. */
-static enum status memory_request_find_file(struct memory_request *request, struct arena *arena, struct diag *diag)
+static enum status memory_request_find_file(
+    struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     struct source_pos at = {.file = request->name};
     int64_t params = 0;
@@ -360,15 +390,18 @@ static enum status memory_request_find_file(struct memory_request *request, stru
     }
     if (count != COUNT_NO_NUMBER)
         return diag_input(diag, at,
-            "a number of parameters is whole, from 1000 to 10^15, as in 11.3B; MODEL may also be a model or scenario "
+            "a number of parameters is whole, from 1000 to 10^15, as in 11.3B; MODEL may also be a "
+            "model or scenario "
             "file, or its name");
     return diag_input(diag, at,
-        "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, a scenario, or "
+        "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as "
+        "t5-11b, a scenario, or "
         "a number of parameters, as in 11.3B%s",
         strerror(reason), files_hint(arena, FILES_MODELS, request->name));
 }
 
-/* The options of a scenario that has nothing but what the command line says. Mistakes are found later. */
+/* The options of a scenario that has nothing but what the command line says. Mistakes are found
+ * later. */
 static struct scenario options_said(const struct memory_request *request, struct arena *arena)
 {
     struct scenario_point point = {.options = scenario_default()};
@@ -391,12 +424,15 @@ static const char *memory_request_number(int64_t value, struct arena *arena)
 }
 
 /* What holds where nobody says it. shape NULL: none is known. */
-static void set_defaults(struct memory_request *request, const struct model_shape *shape, struct arena *arena)
+static void set_defaults(
+    struct memory_request *request, const struct model_shape *shape, struct arena *arena)
 {
     struct scenario said = options_said(request, arena);
     const struct parallelism_options *parallelism = &said.strategy.parallelism;
-    int64_t copy = memory_copy_gpus(parallelism), gpus = said.cluster.gpus > 0 ? said.cluster.gpus : copy;
-    bool batch = request_given(request, "train.micro_batch") || request_given(request, "train.device_batch");
+    int64_t copy = memory_copy_gpus(parallelism),
+            gpus = said.cluster.gpus > 0 ? said.cluster.gpus : copy;
+    bool batch =
+        request_given(request, "train.micro_batch") || request_given(request, "train.device_batch");
     request->job.counted = shape && (batch || request_given(request, "train.seq_len"));
     set_default(request, "cluster.gpus", memory_request_number(gpus, arena));
     set_default(request, "cluster.topology", request->cluster_path);
@@ -407,29 +443,35 @@ static void set_defaults(struct memory_request *request, const struct model_shap
                             : "ddp");
     set_default(request, "train.precision", "bf16_mixed");
     if (request->model && parallelism->model.tensor > 1 && parallelism->model.expert > 1)
-        set_default(request, "parallelism.sequence", "true"); /* Megatron-LM demands it; it cuts no parameter */
+        set_default(request, "parallelism.sequence",
+            "true"); /* Megatron-LM demands it; it cuts no parameter */
     if (parallelism->pipeline > 1 && !request_given(request, "train.global_batch"))
-        set_default(
-            request, "train.grad_accum", memory_request_number(2 * parallelism->pipeline, arena)); /* which fill it */
+        set_default(request, "train.grad_accum",
+            memory_request_number(2 * parallelism->pipeline, arena)); /* which fill it */
     if (shape && !request->job.counted && !request->capacity && model_sample_tokens(shape) == 0)
         set_default(request, "train.seq_len",
-            memory_request_number(
-                parallelism->model.sequence || request->model ? model_tensor_ranks(&parallelism->model) : 1, arena));
+            memory_request_number(parallelism->model.sequence || request->model
+                                      ? model_tensor_ranks(&parallelism->model)
+                                      : 1,
+                arena));
 }
 
 /* A bare number of parameters: no model, so no scenario. */
-static enum status load_count(struct memory_request *request, struct arena *arena, struct diag *diag)
+static enum status load_count(
+    struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     struct scenario_point *point = &request->job.point;
     struct source_pos at = {.file = request->name};
     const struct strategy_options *strategy = &point->options.strategy;
     set_defaults(request, NULL, arena);
     point->file = request->name;
-    struct config_origin *origins = ARENA_ARRAY(arena, struct config_origin, request->overrides.list.n);
+    struct config_origin *origins =
+        ARENA_ARRAY(arena, struct config_origin, request->overrides.list.n);
     for (int i = 0; i < request->overrides.list.n; i++) {
         const struct scenario_override *one = &request->overrides.list.at[i];
         origins[i] = (struct config_origin){scenario_key_path(one->key, arena),
-            {.file = arena_printf(arena, "--set %s", one->key), .line = 1, .column = 1}, ORIGIN_COMMAND_LINE};
+            {.file = arena_printf(arena, "--set %s", one->key), .line = 1, .column = 1},
+            ORIGIN_COMMAND_LINE};
         if (strcmp(one->key, "noise") != 0)
             scenario_set_option(point, one, arena, diag);
     }
@@ -437,7 +479,8 @@ static enum status load_count(struct memory_request *request, struct arena *aren
     point->origins.list.n = point->origins.list.capacity = request->overrides.list.n;
     struct hw_sources sources = {0};
     if (diag->worst == STATUS_OK &&
-        hw_load_from(&point->hw, &sources, files_find(arena, FILES_CLUSTERS, point->options.cluster.topology), arena,
+        hw_load_from(&point->hw, &sources,
+            files_find(arena, FILES_CLUSTERS, point->options.cluster.topology), arena,
             diag) == STATUS_OK) {
         hw_override(&point->hw, &point->options.cluster.given);
         hw_check_given(&point->hw, &sources, &point->origins, diag);
@@ -445,14 +488,18 @@ static enum status load_count(struct memory_request *request, struct arena *aren
     hw_sources_free(&sources);
     if (diag->worst != STATUS_OK)
         return diag->worst;
-    if (request->capacity || strategy->train.lora_rank > 0 || memory_copy_gpus(&strategy->parallelism) > 1)
-        return diag_input(diag, at, "%s on the shape of the model; give a model file instead of a number of parameters",
-            request->capacity               ? "activations depend"
-            : strategy->train.lora_rank > 0 ? "adapters depend"
-                                            : "what tensor, pipeline, context and expert parallelism cut depends");
+    if (request->capacity || strategy->train.lora_rank > 0 ||
+        memory_copy_gpus(&strategy->parallelism) > 1)
+        return diag_input(diag, at,
+            "%s on the shape of the model; give a model file instead of a number of parameters",
+            request->capacity ? "activations depend"
+            : strategy->train.lora_rank > 0
+                ? "adapters depend"
+                : "what tensor, pipeline, context and expert parallelism cut depends");
     if (strategy->train.qlora || strategy->train.lora_targets)
-        return diag_input(
-            diag, at, "--qlora, --lora-base and train.lora_targets say more about --lora RANK, which is missing");
+        return diag_input(diag, at,
+            "--qlora, --lora-base and train.lora_targets say more about --lora RANK, which is "
+            "missing");
     request->anywhere = true;
     memory_unlimited(&point->hw);
     return STATUS_OK;
@@ -460,21 +507,24 @@ static enum status load_count(struct memory_request *request, struct arena *aren
 
 static enum status load_set(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
-    enum status status =
-        scenario_load(&request->set, request->name, request->overrides.list.at, request->overrides.list.n, arena, diag);
+    enum status status = scenario_load(&request->set, request->name, request->overrides.list.at,
+        request->overrides.list.n, arena, diag);
     if (status == STATUS_OK)
         request->job.point = request->set.points[0];
     return status;
 }
 
-static enum status load_model(struct memory_request *request, struct arena *arena, struct diag *diag)
+static enum status load_model(
+    struct memory_request *request, struct arena *arena, struct diag *diag)
 {
-    static const struct scenario_override end_less[] = {{"cluster.nodes", "1000000"}, {"cluster.node.gpus", "1"},
-        {"cluster.node.host_memory", "1PB"}, {"cluster.node.host_bandwidth", "1GB/s"}};
+    static const struct scenario_override end_less[] = {{"cluster.nodes", "1000000"},
+        {"cluster.node.gpus", "1"}, {"cluster.node.host_memory", "1PB"},
+        {"cluster.node.host_bandwidth", "1GB/s"}};
     struct model_shape shape = {0};
     struct diag here = DIAG_INIT;
     const char *force = request_given(request, "force");
-    if (model_load(&shape, request->name, force && strcmp(force, "true") == 0, arena, &here) != STATUS_OK) {
+    if (model_load(&shape, request->name, force && strcmp(force, "true") == 0, arena, &here) !=
+        STATUS_OK) {
         diag_merge(diag, &here);
         return diag->worst;
     }
@@ -500,7 +550,8 @@ static enum status load_job(struct memory_request *request, struct arena *arena,
 {
     struct memory_job *job = &request->job;
     bool is_model = request->model || scenario_is_model(request->name) || is_folder(request->name);
-    enum status status = is_model ? load_model(request, arena, diag) : load_set(request, arena, diag);
+    enum status status =
+        is_model ? load_model(request, arena, diag) : load_set(request, arena, diag);
     job->has_model = true;
     job->counted = job->counted || !is_model;
     if (!is_model)
@@ -526,14 +577,17 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
     if (!counts && memory_request_find_file(request, arena, diag) != STATUS_OK)
         return diag->worst;
     struct scenario said = options_said(request, arena);
-    bool of_file = !counts && !request->model && !is_folder(request->name) && !scenario_is_model(request->name);
+    bool of_file = !counts && !request->model && !is_folder(request->name) &&
+                   !scenario_is_model(request->name);
     request->gpus_asked = said.cluster.gpus;
     request->named = request->gpu_path || said.cluster.topology || of_file;
     if (request->capacity && !request->named)
         return diag_input(diag, (struct source_pos){.file = "--gpu"},
-            "missing; name a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
+            "missing; name a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as "
+            "24GiB");
     bool chosen = request->gpu_path || !request->named;
-    if (chosen && choose_cluster(request, said.cluster.gpus > 0 ? said.cluster.gpus : 1, arena, diag) != STATUS_OK)
+    if (chosen && choose_cluster(request, said.cluster.gpus > 0 ? said.cluster.gpus : 1, arena,
+                      diag) != STATUS_OK)
         return diag->worst;
     if (of_file && request->gpu_path)
         request_set(request, "cluster.topology", request->cluster_path);

@@ -1,6 +1,6 @@
-/* Rules of thumb that courses teach for `flopcast memory --teach`, each beside what is modelled: of weights, gradients
- * and optimizer state by their bytes a parameter (strategy/states.h), of adapters and of what generates text by the
- * model's tensors. */
+/* Rules of thumb that courses teach for `flopcast memory --teach`, each beside what is modelled: of
+ * weights, gradients and optimizer state by their bytes a parameter (strategy/states.h), of
+ * adapters and of what generates text by the model's tensors. */
 #include "cli/memory.h"
 #include "strategy/states.h"
 
@@ -12,13 +12,16 @@ enum { LORA_RANK = 16, ZERO_GPUS = 64 };
 /* A byte for everything, beside the precisions. */
 enum { INT8 = -1 };
 
-static void rules_add(struct memory_rows *rows, const char *name, double rule, double modelled, const char *note)
+static void rules_add(
+    struct memory_rows *rows, const char *name, double rule, double modelled, const char *note)
 {
-    vec_push(&rows->list, (struct memory_row){"rule", name, rule, modelled, MEMORY_NOT_GIVEN, note});
+    vec_push(
+        &rows->list, (struct memory_row){"rule", name, rule, modelled, MEMORY_NOT_GIVEN, note});
 }
 
 /* Weights, gradients and optimizer state of one GPU under other options than the user's. */
-static double rules_states(const struct memory_job *job, int dtype, int optimizer, int stage, int64_t gpus)
+static double rules_states(
+    const struct memory_job *job, int dtype, int optimizer, int stage, int64_t gpus)
 {
     struct strategy_options options = strategy_default_options();
     options.kind = stage == 0 ? STRATEGY_DDP : STRATEGY_DEEPSPEED;
@@ -66,8 +69,8 @@ static const struct rule {
     {"ZeRO-3: N x less", 16, RULE_SHARED, PRECISION_BF16_MIXED, OPTIMIZER_ADAMW, 3, NULL},
 };
 
-static void rules_add_usual(
-    struct memory_rows *rows, const struct memory_job *job, const struct rule *rule, struct arena *arena)
+static void rules_add_usual(struct memory_rows *rows, const struct memory_job *job,
+    const struct rule *rule, struct arena *arena)
 {
     const struct model *model = job->has_model ? &job->point.model : NULL;
     int64_t params = job->params, asked = job->point.options.cluster.gpus;
@@ -76,11 +79,13 @@ static void rules_add_usual(
     double share = rule->stage == 3 ? bytes / (double)gpus : bytes;
     double modelled = rule->of == RULE_ITSELF ? bytes
                       : rule->of == RULE_OPTIMIZER
-                          ? states_optimizer(params, model, rule->optimizer, strategy_element_bytes(rule->dtype).step)
+                          ? states_optimizer(params, model, rule->optimizer,
+                                strategy_element_bytes(rule->dtype).step)
                           : rules_states(job, rule->dtype, rule->optimizer, rule->stage, gpus);
     const char *note =
         rule->of == RULE_SHARED
-            ? arena_printf(arena, "states on one of %" PRId64 " GPUs, mixed precision, Adam: 16 P on one", gpus)
+            ? arena_printf(arena,
+                  "states on one of %" PRId64 " GPUs, mixed precision, Adam: 16 P on one", gpus)
         : rule->note ? rule->note
         : model      ? "rows + columns of every matrix"
                      : "as one square matrix; a model file gives its shapes";
@@ -98,9 +103,11 @@ static void rules_add_adapters(struct memory_rows *rows, const struct memory_job
     arena_release(&scratch);
     rules_add(rows, "LoRA of rank 16, 16-bit base", 2 * p, 2 * p + adapters,
         "base, adapters on every matrix of the blocks, Adam");
-    rules_add(rows, "QLoRA of rank 16, 4-bit base", p / 2, memory_base_bytes(model, MEMORY_BASE_NF4, 2) + adapters,
+    rules_add(rows, "QLoRA of rank 16, 4-bit base", p / 2,
+        memory_base_bytes(model, MEMORY_BASE_NF4, 2) + adapters,
         "4.127 bits in the blocks' matrices, the rest in 16 bit");
-    rules_add(rows, "QLoRA, prepared for training", p / 2, memory_base_bytes(model, MEMORY_BASE_NF4, 4) + adapters,
+    rules_add(rows, "QLoRA, prepared for training", p / 2,
+        memory_base_bytes(model, MEMORY_BASE_NF4, 4) + adapters,
         "prepare_model_for_kbit_training: the rest in FP32; it turns full checkpointing on, too");
 }
 
@@ -121,10 +128,10 @@ static void rules_add_batch(struct memory_rows *rows, const struct memory_job *j
     const struct train_options *train = &job->point.options.strategy.train;
     const struct model_shape *shape = &job->point.model.shape;
     double p = (double)job->params, cache = rules_cache_bytes(job);
-    const char *note =
-        shape->family == MODEL_T5
-            ? "generation: 2 x batch x decoder layers x heads x head size x (decoder's + encoder's tokens)"
-            : "generation: 2 x batch x layers x KV heads x head size x context";
+    const char *note = shape->family == MODEL_T5
+                           ? "generation: 2 x batch x decoder layers x heads x head size x "
+                             "(decoder's + encoder's tokens)"
+                           : "generation: 2 x batch x layers x KV heads x head size x context";
     static const char all[] = "weights and KV cache; activations of a token are small";
     if (cache > 0) {
         rules_add(rows, "KV cache, 16 bit", cache, cache, note);
@@ -135,7 +142,8 @@ static void rules_add_batch(struct memory_rows *rows, const struct memory_job *j
     double noise = 2.0 * (double)strategy_element_bytes(train->precision).param *
                    (double)(train->micro_batch * train->seq_len * shape->d_model);
     if (model_sample_tokens(shape) == 0)
-        rules_add(rows, "NEFTune's noise", noise, noise, "in training: noise and noisy embeddings, for a moment");
+        rules_add(rows, "NEFTune's noise", noise, noise,
+            "in training: noise and noisy embeddings, for a moment");
 }
 
 void memory_add_rules(struct memory_rows *rows, const struct memory_job *job, struct arena *arena)

@@ -1,8 +1,10 @@
-/* Several jobs in one table of `flopcast memory`: the points of a sweep, or one job with each way to save memory.
+/* Several jobs in one table of `flopcast memory`: the points of a sweep, or one job with each way
+ * to save memory.
  *
- * A way to save memory is a change of settings; it is left out where it changes nothing, or cannot be made. Its price
- * is read off two steps, simulated without noise on GPUs with room for all of it, so that a job that does not fit has a
- * price, too: what the allocator loses by trying again is no part of it. */
+ * A way to save memory is a change of settings; it is left out where it changes nothing, or cannot
+ * be made. Its price is read off two steps, simulated without noise on GPUs with room for all of
+ * it, so that a job that does not fit has a price, too: what the allocator loses by trying again is
+ * no part of it. */
 #include "cli/memory.h"
 
 #include "rows/rows.h"
@@ -52,7 +54,8 @@ enum status memory_print_points(FILE *out, struct memory_request *request, struc
     if (diag->worst == STATUS_OK)
         rows_print(out, &rows, request->format);
     if (diag->worst == STATUS_OK && request->format == RECORDS_TABLE)
-        words_paragraph(out, "\non each GPU at its fullest moment, without CUDA context, NCCL and fragmentation, which "
+        words_paragraph(out, "\non each GPU at its fullest moment, without CUDA context, NCCL and "
+                             "fragmentation, which "
                              "flopcast run simulates; copies and buffers are in the total alone");
     rows_free(&rows);
     vec_free(&vary.options);
@@ -70,15 +73,17 @@ static double savings_step_s(const struct memory_job *job)
     struct scenario_result result = {0};
     exec_be_quiet(&point.options.exec);
     point.hw.gpu.hbm_capacity.value = ROOM;
-    bool ran = scenario_simulate(&result, &point, &arena, &unsaid) == STATUS_OK && result.exec.status == EXEC_OK;
+    bool ran = scenario_simulate(&result, &point, &arena, &unsaid) == STATUS_OK &&
+               result.exec.status == EXEC_OK;
     double step_s = ran ? result.exec.step_time_s : 0;
     arena_release(&arena);
     return step_s;
 }
 
-/* By the simulated allocator where the job lies on its own cluster, else by the peak. NULL: no GPU is named. */
-static const char *savings_verdict(
-    const struct memory_request *request, const struct memory_job *job, const struct exec_peak *peak)
+/* By the simulated allocator where the job lies on its own cluster, else by the peak. NULL: no GPU
+ * is named. */
+static const char *savings_verdict(const struct memory_request *request,
+    const struct memory_job *job, const struct exec_peak *peak)
 {
     static const char *const verdicts[] = {
         [FIT_OK] = "yes", [FIT_RETRIES] = "just", [FIT_FRAGMENTED] = "no: gaps", [FIT_OOM] = "no"};
@@ -92,9 +97,11 @@ static const char *savings_verdict(
     return verdicts[fit_verdict(&point)];
 }
 
-/* A row: the job as it is (change NULL), or changed. False: the change cannot be made, or changes nothing. */
-static bool savings_row(struct rows *rows, const struct memory_request *request, const struct memory_change *change,
-    struct exec_peak *as_it_is, double *plain_s, struct arena *arena)
+/* A row: the job as it is (change NULL), or changed. False: the change cannot be made, or changes
+ * nothing. */
+static bool savings_row(struct rows *rows, const struct memory_request *request,
+    const struct memory_change *change, struct exec_peak *as_it_is, double *plain_s,
+    struct arena *arena)
 {
     struct memory_job job = request->job;
     struct memory_need need;
@@ -116,12 +123,13 @@ static bool savings_row(struct rows *rows, const struct memory_request *request,
     rows_real(rows, COLUMN("total_bytes", "total", "GiB", 1 / 0x1p30, 1), true, bytes);
     rows_real(rows, COLUMN("saved_bytes", "saved", "GiB", 1 / 0x1p30, 1), true, before - bytes);
     rows_text(rows, COLUMN("fits", "fits"), savings_verdict(request, &job, &need.peak));
-    rows_real(rows, COLUMN("host_bytes", "host", "GiB", 1 / 0x1p30, 1), need.peak.host_bytes > 0, need.peak.host_bytes);
+    rows_real(rows, COLUMN("host_bytes", "host", "GiB", 1 / 0x1p30, 1), need.peak.host_bytes > 0,
+        need.peak.host_bytes);
     rows_real(rows, COLUMN("step_s", "step", "s", .digits = 3), step_s > 0, step_s);
-    bool same_work =
-        job.point.options.strategy.train.micro_batch == request->job.point.options.strategy.train.micro_batch;
-    rows_real(rows, COLUMN("slower", "slower", "%", 100, 1, .sign = true), step_s > 0 && *plain_s > 0 && same_work,
-        *plain_s > 0 ? step_s / *plain_s - 1 : 0);
+    bool same_work = job.point.options.strategy.train.micro_batch ==
+                     request->job.point.options.strategy.train.micro_batch;
+    rows_real(rows, COLUMN("slower", "slower", "%", 100, 1, .sign = true),
+        step_s > 0 && *plain_s > 0 && same_work, *plain_s > 0 ? step_s / *plain_s - 1 : 0);
     return true;
 }
 
@@ -133,21 +141,24 @@ enum status memory_print_savings(
     double plain_s = 0;
     struct memory_change change;
     if (request->job.int8)
-        return diag_input(diag, (struct source_pos){.file = "--savings"}, "of int8 states alone are counted");
+        return diag_input(
+            diag, (struct source_pos){.file = "--savings"}, "of int8 states alone are counted");
     savings_row(&rows, request, NULL, &as_it_is, &plain_s, arena);
     for (int i = 0; memory_saving(&change, i); i++)
         savings_row(&rows, request, &change, &as_it_is, &plain_s, arena);
     rows_print(out, &rows, request->format);
     if (request->format == RECORDS_TABLE)
         words_paragraph(out,
-            plain_s > 0
-                ? "\nEach change alone. Total: at the fullest moment, without CUDA context, NCCL and fragmentation; "
-                  "fits: by the "
-                  "simulated allocator (just: it tries again, no: gaps: between tensors); step: without noise, with "
-                  "room for all of it"
-                : "\nEach change alone. Total: at the fullest moment, without CUDA context, NCCL and fragmentation. "
-                  "Step "
-                  "times need a cluster that takes the job, --micro-batch and --seq-len");
+            plain_s > 0 ? "\nEach change alone. Total: at the fullest moment, without CUDA "
+                          "context, NCCL and fragmentation; "
+                          "fits: by the "
+                          "simulated allocator (just: it tries again, no: gaps: between tensors); "
+                          "step: without noise, with "
+                          "room for all of it"
+                        : "\nEach change alone. Total: at the fullest moment, without CUDA "
+                          "context, NCCL and fragmentation. "
+                          "Step "
+                          "times need a cluster that takes the job, --micro-batch and --seq-len");
     rows_free(&rows);
     return STATUS_OK;
 }

@@ -38,7 +38,8 @@ static void cli_merge_check(void *self, struct argp_state *state)
         argp_error(state, "--into C.db is missing: the database that takes what the others have");
     for (int i = 0; i < merge->sources.n && merge->into; i++)
         if (cli_merge_is_same_file(merge->sources.at[i], merge->into))
-            argp_error(state, "'%s' is the database that --into names; leave it out", merge->sources.at[i]);
+            argp_error(state, "'%s' is the database that --into names; leave it out",
+                merge->sources.at[i]);
 }
 
 static const struct command_option options[] = {
@@ -61,9 +62,9 @@ static void merge_all(const struct merge *merge, struct diag *diag)
         all.outcomes += one.outcomes;
     }
     if (status == STATUS_OK) {
-        printf("%s: %d run%s, %d point%s, %d sample%s and %d outcome%s added\n", merge->into, all.runs,
-            plural(all.runs), all.points, plural(all.points), all.samples, plural(all.samples), all.outcomes,
-            plural(all.outcomes));
+        printf("%s: %d run%s, %d point%s, %d sample%s and %d outcome%s added\n", merge->into,
+            all.runs, plural(all.runs), all.points, plural(all.points), all.samples,
+            plural(all.samples), all.outcomes, plural(all.outcomes));
         store_check_shards(into, diag);
     }
     store_close(into);
@@ -76,13 +77,19 @@ int cmd_merge(int argc, char **argv)
         .missing = "the databases to merge are missing",
         .take = take_source,
         .check = cli_merge_check,
-        .doc = "Put databases of shards together: those of flopcast run, validate and tune with --shard I/N --db.\v"
-               "What --into has already is not added again, so a merge may be repeated, and go on after it was "
-               "killed. A shard that is missing is named, with exit status 1; what is there is merged. The rows are "
-               "those of one program that did all, except when and how long it ran. The same command as the shards', "
-               "without --shard and with the merged database, then prints the whole and simulates nothing.\n\n"
+        .doc = "Put databases of shards together: those of flopcast run, validate and tune with "
+               "--shard I/N --db.\v"
+               "What --into has already is not added again, so a merge may be repeated, and go on "
+               "after it was "
+               "killed. A shard that is missing is named, with exit status 1; what is there is "
+               "merged. The rows are "
+               "those of one program that did all, except when and how long it ran. The same "
+               "command as the shards', "
+               "without --shard and with the merged database, then prints the whole and simulates "
+               "nothing.\n\n"
                "    #SBATCH --array=1-64\n"
-               "    flopcast run sweep.yaml --shard $SLURM_ARRAY_TASK_ID/64 --db part$SLURM_ARRAY_TASK_ID.db\n\n"
+               "    flopcast run sweep.yaml --shard $SLURM_ARRAY_TASK_ID/64 --db "
+               "part$SLURM_ARRAY_TASK_ID.db\n\n"
                "    flopcast merge part*.db --into sweep.db"};
     struct merge merge = {0};
     struct diag diag = DIAG_INIT;

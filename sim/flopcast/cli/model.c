@@ -19,13 +19,15 @@ static void model_add_records(struct records *records, const struct model *model
             layers += model->layers[l].alike == tensor->layer;
         if (layers > 0)
             RECORDS_ROW(records, cell_text("model", model->shape.name),
-                cell_text("family", model_family_names[model->shape.family]), cell_int("stage", stage),
-                cell_int("model_params", model->params), cell_text("layer", model->layers[tensor->layer].name),
-                cell_int("layers", layers), cell_text("tensor", tensor->name),
+                cell_text("family", model_family_names[model->shape.family]),
+                cell_int("stage", stage), cell_int("model_params", model->params),
+                cell_text("layer", model->layers[tensor->layer].name), cell_int("layers", layers),
+                cell_text("tensor", tensor->name),
                 cell_text("split_over", tensor->split & 1U << AXIS_TP   ? "tensor"
                                         : tensor->split & 1U << AXIS_EP ? "expert"
                                                                         : NULL),
-                cell_int("rows", tensor->rows), cell_int("columns", tensor->cols), cell_int("params", tensor->numel),
+                cell_int("rows", tensor->rows), cell_int("columns", tensor->cols),
+                cell_int("params", tensor->numel),
                 cell_int("params_of_all_layers", tensor->numel * layers));
     }
 }
@@ -38,13 +40,14 @@ static const char *model_blocks_of(const struct model *model, struct arena *aren
         int first = model->n_chunks > 0 ? model->chunks[c] : 1;
         int end = c + 1 < model->n_chunks ? model->chunks[c + 1] : model->n_layers;
         if (first < end)
-            text = arena_printf(arena, "%s%s%d to %d", text, *text ? ", " : "", model->layers[first].number - 1,
-                model->layers[end - 1].number - 1);
+            text = arena_printf(arena, "%s%s%d to %d", text, *text ? ", " : "",
+                model->layers[first].number - 1, model->layers[end - 1].number - 1);
     }
     return *text ? text : "none";
 }
 
-static void model_add_stage(struct table *table, const struct model *model, int stage, struct arena *arena)
+static void model_add_stage(
+    struct table *table, const struct model *model, int stage, struct arena *arena)
 {
     static const char *const ends[] = {"-", "embedding", "head, loss", "embedding, head, loss"};
     double whole = 0, experts = 0;
@@ -69,7 +72,8 @@ static void model_print_ranks(FILE *out, const struct memory_request *request, s
 {
     const struct scenario_point *point = &request->job.point;
     const struct scenario *options = &point->options;
-    struct job job = strategy_job(&options->strategy, &point->model, &point->hw, (int)options->cluster.gpus);
+    struct job job =
+        strategy_job(&options->strategy, &point->model, &point->hw, (int)options->cluster.gpus);
     int stages = (int)options->strategy.parallelism.pipeline;
     struct records records = {0};
     struct table table = {0};
@@ -86,8 +90,8 @@ static void model_print_ranks(FILE *out, const struct memory_request *request, s
         records_end(&records);
         return;
     }
-    fprintf(out, "%s: %" PRId64 " parameters; a copy on %" PRId64 " GPUs", point->model.shape.name, point->model.params,
-        options->cluster.gpus);
+    fprintf(out, "%s: %" PRId64 " parameters; a copy on %" PRId64 " GPUs", point->model.shape.name,
+        point->model.params, options->cluster.gpus);
     memory_print_degrees(out, &request->job);
     fputs("\n\n", out);
     table_finish(out, &table);
@@ -99,9 +103,12 @@ int cmd_model(int argc, char **argv)
 {
     struct memory_request request = {.model = true};
     memory_parse(&request, argc, argv,
-        "Show a model: layers, parameter tensors, FLOPs. FILE is one of scenarios/models or a Hugging Face "
-        "config.json.\vWith --tensor, --pipeline or --expert: what the ranks of each stage hold, as Megatron-LM cuts a "
-        "model, and the tensors of a rank of the first stage (of all stages with --format csv or json).");
+        "Show a model: layers, parameter tensors, FLOPs. FILE is one of scenarios/models or a "
+        "Hugging Face "
+        "config.json.\vWith --tensor, --pipeline or --expert: what the ranks of each stage hold, "
+        "as Megatron-LM cuts a "
+        "model, and the tensors of a rank of the first stage (of all stages with --format csv or "
+        "json).");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK) {

@@ -36,7 +36,8 @@ static void add_model(struct table *table, const char *name, struct arena *arena
     table_number(table, "parameters", "", 0, (double)model.params);
     table_number(table, "blocks", "", 0, (double)(shape.n_layers + shape.n_decoder_layers));
     table_number(table, "width", "", 0, shape.d_model > 0 ? (double)shape.d_model : TABLE_UNKNOWN);
-    table_number(table, "positions", "", 0, shape.max_positions > 0 ? (double)shape.max_positions : TABLE_UNKNOWN);
+    table_number(table, "positions", "", 0,
+        shape.max_positions > 0 ? (double)shape.max_positions : TABLE_UNKNOWN);
 }
 
 static void print_models(struct arena *arena, struct diag *diag)
@@ -53,12 +54,15 @@ int models_help(void)
 {
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
-    puts("The models that come along. Their names stand for them wherever a model is asked for: 'model: llama3.1-8b' "
+    puts("The models that come along. Their names stand for them wherever a model is asked for: "
+         "'model: llama3.1-8b' "
          "in a\n"
-         "scenario, --set model=llama3.1-8b, 'flopcast model llama3.1-8b', which shows layers and tensors.\n");
+         "scenario, --set model=llama3.1-8b, 'flopcast model llama3.1-8b', which shows layers and "
+         "tensors.\n");
     print_models(&arena, &diag);
     printf("\n"
-           "What a model file holds: needed or not (-), what it is with its default, what is allowed. A family that "
+           "What a model file holds: needed or not (-), what it is with its default, what is "
+           "allowed. A family that "
            "needs more\n"
            "says so. Copy one of scenarios/models, or name a Hugging Face config.json instead, of "
            "model_type\n%s.\n\n",

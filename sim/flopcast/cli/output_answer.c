@@ -37,8 +37,8 @@ static const char *limits(struct arena *arena, const struct scenario_result *res
     int most = 0;
     for (int p = 1; p < STEP_PART_COUNT; p++)
         most = step.part_s[p] > step.part_s[most] ? p : most;
-    const char *text = arena_printf(arena, "limited by %s (%.0f %% of the step", scenario_step_parts[most].name,
-        PERCENT * step.part_s[most] / result->exec.step_time_s);
+    const char *text = arena_printf(arena, "limited by %s (%.0f %% of the step",
+        scenario_step_parts[most].name, PERCENT * step.part_s[most] / result->exec.step_time_s);
     for (int p = 0; p < STEP_PART_COUNT; p++)
         if (p != most && step.part_s[p] >= LEAST * result->exec.step_time_s)
             text = arena_printf(arena, "%s, %s %.0f %%", text, scenario_step_parts[p].name,
@@ -50,7 +50,8 @@ static const char *output_answer_room(struct view *view, const struct exec_memor
 {
     double peak = sure_peak_bytes(memory);
     if (memory->alloc_retries_a_step > 0)
-        return arena_printf(view->arena, "just fits: cudaMalloc fails and is tried again %.1f times a step",
+        return arena_printf(view->arena,
+            "just fits: cudaMalloc fails and is tried again %.1f times a step",
             memory->alloc_retries_a_step);
     return arena_printf(view->arena, "%s, %.1f GiB to spare",
         sure_said_to_fit(view->arena, view->sure, peak, memory->capacity_bytes),
@@ -63,13 +64,15 @@ static const char *output_answer_said(struct view *view, int i)
     const struct exec_memory *memory = &result->exec.memory;
     double lacking = (memory->required_bytes - memory->capacity_bytes) / GiB;
     if (result->exec.status != EXEC_OK)
-        return lacking > 0 ? arena_printf(view->arena, "does not fit: %.1f GiB short of %.1f", lacking,
-                                 memory->capacity_bytes / GiB)
+        return lacking > 0 ? arena_printf(view->arena, "does not fit: %.1f GiB short of %.1f",
+                                 lacking, memory->capacity_bytes / GiB)
                            : "does not fit: what is free lies in gaps between tensors";
-    const char *of = arena_printf(view->arena, "%s/s a GPU", words_counted(&view->set->points[i].model.shape));
+    const char *of =
+        arena_printf(view->arena, "%s/s a GPU", words_counted(&view->set->points[i].model.shape));
     return arena_printf(view->arena, "%s, %.*f %% MFU; %s; %s",
-        sure_said(view->arena, view_range(view, i), result->tokens_per_s_per_gpu, of), result->mfu < 0.1 ? 1 : 0,
-        PERCENT * result->mfu, limits(view->arena, result), output_answer_room(view, memory));
+        sure_said(view->arena, view_range(view, i), result->tokens_per_s_per_gpu, of),
+        result->mfu < 0.1 ? 1 : 0, PERCENT * result->mfu, limits(view->arena, result),
+        output_answer_room(view, memory));
 }
 
 /* The fastest of those that have rows; -1: none ran. */
@@ -77,8 +80,10 @@ static int fastest(const struct view *view)
 {
     int best = -1;
     for (int i = 0; i < view->set->n_points; i++)
-        if (view->results[i].exec.status == EXEC_OK && !(view->folded && view->reading_of[i] != i) &&
-            (best < 0 || view->results[i].tokens_per_s_per_gpu > view->results[best].tokens_per_s_per_gpu))
+        if (view->results[i].exec.status == EXEC_OK &&
+            !(view->folded && view->reading_of[i] != i) &&
+            (best < 0 ||
+                view->results[i].tokens_per_s_per_gpu > view->results[best].tokens_per_s_per_gpu))
             best = i;
     return best;
 }
@@ -90,7 +95,8 @@ static const char *as_fast(const struct view *view, int best)
     int n = 0;
     for (int i = 0; i < view->set->n_points; i++)
         n += i != best && view->results[i].exec.status == EXEC_OK &&
-             view->results[i].tokens_per_s_per_gpu > (1 - ALIKE) * view->results[best].tokens_per_s_per_gpu;
+             view->results[i].tokens_per_s_per_gpu >
+                 (1 - ALIKE) * view->results[best].tokens_per_s_per_gpu;
     return n > 0 ? arena_printf(view->arena, " (%d more as fast)", n) : "";
 }
 
@@ -102,8 +108,8 @@ struct member {
     int point;
 };
 
-/* Ends of a curve: the points with the smallest and the largest cluster that ran, and those that were published; -1:
- * none. */
+/* Ends of a curve: the points with the smallest and the largest cluster that ran, and those that
+ * were published; -1: none. */
 struct curve {
     int point; /* its first point in the sweep */
     int first, last, published_first, published_last;
@@ -164,7 +170,8 @@ static int find_curves(struct curve *curves, const struct view *view)
 /* Fractions of the small cluster's throughput; below 0: a gain. */
 static double output_answer_loss_of(const struct view *view, const struct curve *curve)
 {
-    return 1 - view->results[curve->last].tflops_per_gpu / view->results[curve->first].tflops_per_gpu;
+    return 1 -
+           view->results[curve->last].tflops_per_gpu / view->results[curve->first].tflops_per_gpu;
 }
 
 /* " (3.9 to 10.7 in 9 of 10)": between what it lies as curves were measured. Of a gain the ends
@@ -172,28 +179,33 @@ static double output_answer_loss_of(const struct view *view, const struct curve 
 static const char *sure_of_loss(struct view *view, const struct curve *curve)
 {
     const struct scenario_point *point = &view->set->points[curve->last];
-    double doublings = log2(output_answer_gpus_of(view, curve->last) / output_answer_gpus_of(view, curve->first)),
+    double doublings = log2(output_answer_gpus_of(view, curve->last) /
+                            output_answer_gpus_of(view, curve->first)),
            loss = output_answer_loss_of(view, curve);
     struct sure_range range = sure_of_ratio(view->sure, point, doublings);
-    double low = 1 - (1 - loss) * range.high, high = 1 - (1 - loss) * range.low, sign = loss < 0 ? -1 : 1;
-    return range.known ? arena_printf(view->arena, " (%.1f to %.1f)", PERCENT * sign * (loss < 0 ? high : low),
+    double low = 1 - (1 - loss) * range.high, high = 1 - (1 - loss) * range.low,
+           sign = loss < 0 ? -1 : 1;
+    return range.known ? arena_printf(view->arena, " (%.1f to %.1f)",
+                             PERCENT * sign * (loss < 0 ? high : low),
                              PERCENT * sign * (loss < 0 ? low : high))
                        : "";
 }
 
 static const char *output_answer_change(struct arena *arena, double loss)
 {
-    return arena_printf(
-        arena, "%s %s %%", loss < 0 ? "gains" : "loses", words_number(arena, PERCENT * fabs(loss), 1, false));
+    return arena_printf(arena, "%s %s %%", loss < 0 ? "gains" : "loses",
+        words_number(arena, PERCENT * fabs(loss), 1, false));
 }
 
-/* The loss by parts of a step, of the same work: "kernels 1.3, stragglers 1.0", of which none is below a tenth of a
- * point. "": there are none. Parts that shrink count against those that grow. Printed are those
- * of a tenth of a point and more. */
-static const char *output_answer_parts(struct arena *arena, const struct view *view, const struct curve *curve)
+/* The loss by parts of a step, of the same work: "kernels 1.3, stragglers 1.0", of which none is
+ * below a tenth of a point. "": there are none. Parts that shrink count against those that grow.
+ * Printed are those of a tenth of a point and more. */
+static const char *output_answer_parts(
+    struct arena *arena, const struct view *view, const struct curve *curve)
 {
     static const double LEAST = 0.05;
-    const struct scenario_result *from = &view->results[curve->first], *to = &view->results[curve->last];
+    const struct scenario_result *from = &view->results[curve->first],
+                                 *to = &view->results[curve->last];
     struct scenario_step small = output_answer_step_of(from), large = output_answer_step_of(to);
     double grown[STEP_PART_COUNT], sum = 0, loss = PERCENT * output_answer_loss_of(view, curve);
     double small_work = from->tflops_per_gpu * from->exec.step_time_s,
@@ -218,23 +230,28 @@ static const char *output_answer_parts(struct arena *arena, const struct view *v
 /* How sure the change along a curve is. */
 static const char *samples(struct view *view, const struct curve *curve)
 {
-    const struct scenario_result *from = &view->results[curve->first], *to = &view->results[curve->last];
+    const struct scenario_result *from = &view->results[curve->first],
+                                 *to = &view->results[curve->last];
     struct scenario_band band = scenario_ratio_band(from, to);
     if (!view->sampled || band.n == 0)
         return "";
-    return arena_printf(view->arena, "; median of %d samples %+.1f %%, spread of inputs %+.1f to %+.1f %%", band.n,
+    return arena_printf(view->arena,
+        "; median of %d samples %+.1f %%, spread of inputs %+.1f to %+.1f %%", band.n,
         PERCENT * (band.median - 1), PERCENT * (band.low - 1), PERCENT * (band.high - 1));
 }
 
 static bool same_sizes(const struct view *view, const struct curve *curve)
 {
     return curve->published_first != curve->published_last &&
-           output_answer_gpus_of(view, curve->published_first) == output_answer_gpus_of(view, curve->first) &&
-           output_answer_gpus_of(view, curve->published_last) == output_answer_gpus_of(view, curve->last);
+           output_answer_gpus_of(view, curve->published_first) ==
+               output_answer_gpus_of(view, curve->first) &&
+           output_answer_gpus_of(view, curve->published_last) ==
+               output_answer_gpus_of(view, curve->last);
 }
 
 /* "; other readings lose 2.3 to 5.2 %" of curves that are readings of this one. */
-static const char *other_readings(struct view *view, const struct curve *curves, int n, const struct curve *of)
+static const char *other_readings(
+    struct view *view, const struct curve *curves, int n, const struct curve *of)
 {
     double low = HUGE_VAL, high = -HUGE_VAL;
     for (int c = 0; c < n; c++) {
@@ -243,7 +260,8 @@ static const char *other_readings(struct view *view, const struct curve *curves,
         low = other ? fmin(low, PERCENT * output_answer_loss_of(view, &curves[c])) : low;
         high = other ? fmax(high, PERCENT * output_answer_loss_of(view, &curves[c])) : high;
     }
-    return low > high ? "" : arena_printf(view->arena, "; other readings %.1f to %.1f %%", low, high);
+    return low > high ? ""
+                      : arena_printf(view->arena, "; other readings %.1f to %.1f %%", low, high);
 }
 
 /* Of the reading that stands for all no setting that others have otherwise. */
@@ -263,18 +281,20 @@ static const char *curve_text(struct view *view, const struct curve *curves, int
     const struct curve *curve = &curves[c];
     const struct scenario_point *points = view->set->points;
     struct arena *arena = view->arena;
-    double from = view->results[curve->first].tflops_per_gpu, to = view->results[curve->last].tflops_per_gpu;
+    double from = view->results[curve->first].tflops_per_gpu,
+           to = view->results[curve->last].tflops_per_gpu;
     const char *published = "";
     if (same_sizes(view, curve)) {
         double first = points[curve->published_first].published.tflops_per_gpu,
                last = points[curve->published_last].published.tflops_per_gpu;
-        published = arena_printf(
-            arena, "; published: %s, %.1f to %.1f", output_answer_change(arena, 1 - last / first), first, last);
+        published = arena_printf(arena, "; published: %s, %.1f to %.1f",
+            output_answer_change(arena, 1 - last / first), first, last);
     }
     return arena_printf(arena, "%s: %s%s from %.0f to %.0f GPUs, %.1f to %.1f TFLOPS/GPU%s%s%s%s",
-        output_answer_name_of(view, curve->first), output_answer_change(arena, output_answer_loss_of(view, curve)),
-        sure_of_loss(view, curve), output_answer_gpus_of(view, curve->first), output_answer_gpus_of(view, curve->last),
-        from, to, output_answer_parts(arena, view, curve), samples(view, curve), published,
+        output_answer_name_of(view, curve->first),
+        output_answer_change(arena, output_answer_loss_of(view, curve)), sure_of_loss(view, curve),
+        output_answer_gpus_of(view, curve->first), output_answer_gpus_of(view, curve->last), from,
+        to, output_answer_parts(arena, view, curve), samples(view, curve), published,
         other_readings(view, curves, n, curve));
 }
 
@@ -300,7 +320,8 @@ static void print_curves(FILE *out, struct view *view, const struct curve *curve
             words_paragraph(out, curve_text(view, curves, n, c));
 }
 
-/* The command that takes causes away one after the other, of the scenario's smallest and largest cluster. */
+/* The command that takes causes away one after the other, of the scenario's smallest and largest
+ * cluster. */
 static void print_why(FILE *out, const struct view *view)
 {
     int64_t least = INT64_MAX, most = 0;
@@ -326,9 +347,10 @@ static void print_range(FILE *out, struct view *view, const struct curve *curves
             high = fmax(high, PERCENT * output_answer_loss_of(view, &curves[c]));
             lines++;
         }
-    words_paragraph(
-        out, arena_printf(view->arena, "%d curves lose %s to %s %% from their smallest to their largest cluster", lines,
-                 words_number(view->arena, low, 1, false), words_number(view->arena, high, 1, false)));
+    words_paragraph(out,
+        arena_printf(view->arena,
+            "%d curves lose %s to %s %% from their smallest to their largest cluster", lines,
+            words_number(view->arena, low, 1, false), words_number(view->arena, high, 1, false)));
 }
 
 static bool is_quiet(const struct scenario_set *set)
@@ -346,20 +368,23 @@ static void print_routing(FILE *out, const struct view *view)
     const struct strategy_options *options = &point->options.strategy;
     const struct model_moe *moe = &point->model.shape.moe;
     bool balanced = !strategy_draws_experts(options) && !(options->train.expert_imbalance > 1);
-    if (view->set->n_points > 1 || moe->experts == 0 || options->parallelism.model.expert < 2 || !balanced)
+    if (view->set->n_points > 1 || moe->experts == 0 || options->parallelism.model.expert < 2 ||
+        !balanced)
         return;
     struct model_workload workload = strategy_workload(options, &point->model);
-    words_paragraph(out, arena_printf(view->arena,
-                             "routing is balanced, as benchmarks force it; with a trained router the busiest GPU's "
-                             "experts have about %.1f times as many tokens: --set train.expert_routing=learned",
-                             model_learned_load(&workload, moe->experts, moe->per_token)));
+    words_paragraph(out,
+        arena_printf(view->arena,
+            "routing is balanced, as benchmarks force it; with a trained router the busiest GPU's "
+            "experts have about %.1f times as many tokens: --set train.expert_routing=learned",
+            model_learned_load(&workload, moe->experts, moe->per_token)));
 }
 
 /* More than four curves get their range here and their lines below the table (view_curves()). */
 void view_answer(FILE *out, struct view *view)
 {
     struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
-    int n = find_curves(curves, view), lines = output_answer_count_lines(view, curves, n), best = fastest(view);
+    int n = find_curves(curves, view), lines = output_answer_count_lines(view, curves, n),
+        best = fastest(view);
     if (view->set->n_points == 1)
         words_paragraph(out, output_answer_said(view, 0)), print_routing(out, view);
     else if (lines > MOST_CURVES)
@@ -367,13 +392,16 @@ void view_answer(FILE *out, struct view *view)
     else if (lines > 0)
         print_curves(out, view, curves, n);
     else if (best >= 0)
-        words_paragraph(out,
-            arena_printf(view->arena, "fastest of %d%s: %s, %.0f GPUs: %s", view->set->n_points, as_fast(view, best),
-                output_answer_name_of(view, best), output_answer_gpus_of(view, best), output_answer_said(view, best)));
+        words_paragraph(
+            out, arena_printf(view->arena, "fastest of %d%s: %s, %.0f GPUs: %s",
+                     view->set->n_points, as_fast(view, best), output_answer_name_of(view, best),
+                     output_answer_gpus_of(view, best), output_answer_said(view, best)));
     else
-        words_paragraph(out, arena_printf(view->arena, "none of %d points fits", view->set->n_points));
+        words_paragraph(
+            out, arena_printf(view->arena, "none of %d points fits", view->set->n_points));
     if (lines > 0 && is_quiet(view->set))
-        words_paragraph(out, "no noise in these jobs, GPUs and networks alike: stragglers cost nothing");
+        words_paragraph(
+            out, "no noise in these jobs, GPUs and networks alike: stragglers cost nothing");
     if (lines > 0)
         print_why(out, view);
     fputc('\n', out);
@@ -399,7 +427,8 @@ static const char *short_name(struct arena *arena, const char *path, const char 
     static const struct {
         const char *path;
         enum files_kind kind;
-    } kinds[] = {{"cluster.topology", FILES_CLUSTERS}, {"stack", FILES_STACKS}, {"model", FILES_MODELS}};
+    } kinds[] = {
+        {"cluster.topology", FILES_CLUSTERS}, {"stack", FILES_STACKS}, {"model", FILES_MODELS}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const char *stem = words_stem(file, arena), *own = files_short(arena, kinds[k].kind, stem);
         if (strcmp(path, kinds[k].path) != 0 || !own || strcmp(files_own(arena, own), file) != 0)
@@ -409,7 +438,9 @@ static const char *short_name(struct arena *arena, const char *path, const char 
             if (files_groups[g].kind == kinds[k].kind)
                 aliases = files_aliases(arena, &files_groups[g], stem);
         size_t n = strcspn(aliases, ",");
-        return n > 0 && strncmp(stem, aliases, n) == 0 ? arena_printf(arena, "%.*s", (int)n, aliases) : stem;
+        return n > 0 && strncmp(stem, aliases, n) == 0
+                   ? arena_printf(arena, "%.*s", (int)n, aliases)
+                   : stem;
     }
     return file;
 }
@@ -422,10 +453,12 @@ static const char *values(const struct view *view, const struct vary_option *opt
     for (int i = 0; i < view->set->n_points; i++) {
         bool known = false;
         for (int j = 0; j < i && !known; j++)
-            known = !vary_differs(option, &view->set->points[i].options, &view->set->points[j].options);
+            known =
+                !vary_differs(option, &view->set->points[i].options, &view->set->points[j].options);
         if (!known)
             text = arena_printf(view->arena, "%s%s%s", text, n++ ? ", " : "",
-                short_name(view->arena, option->path, vary_text(option, &view->set->points[i].options, view->arena)));
+                short_name(view->arena, option->path,
+                    vary_text(option, &view->set->points[i].options, view->arena)));
     }
     return n > 1 ? arena_printf(view->arena, "[%s]", text) : text;
 }
@@ -448,11 +481,11 @@ const char *view_overrides(const struct view *view, const char *const *except)
     for (int i = 0; i < origins->list.n; i++) {
         const struct config_origin *origin = &origins->list.at[i];
         struct config_origin last = scenario_origin(&view->set->points[0], origin->path);
-        bool said =
-            origin->kind != ORIGIN_COMMAND_LINE || last.kind != ORIGIN_COMMAND_LINE || is_among(except, origin->path);
+        bool said = origin->kind != ORIGIN_COMMAND_LINE || last.kind != ORIGIN_COMMAND_LINE ||
+                    is_among(except, origin->path);
         for (int k = 0; k < i && !said; k++)
-            said =
-                origins->list.at[k].kind == ORIGIN_COMMAND_LINE && strcmp(origins->list.at[k].path, origin->path) == 0;
+            said = origins->list.at[k].kind == ORIGIN_COMMAND_LINE &&
+                   strcmp(origins->list.at[k].path, origin->path) == 0;
         if (said)
             continue;
         if (strcmp(origin->at.file, "--set noise") == 0) { /* noise=off sets many */
@@ -465,7 +498,8 @@ const char *view_overrides(const struct view *view, const char *const *except)
         if (option.field->type == FIELD_SECTION || option.field->type == FIELD_OVERRIDES)
             continue;
         text = arena_printf(view->arena, "%s --set %s", text,
-            words_shell(arena_printf(view->arena, "%s=%s", origin->path, values(view, &option)), view->arena));
+            words_shell(arena_printf(view->arena, "%s=%s", origin->path, values(view, &option)),
+                view->arena));
     }
     return text;
 }

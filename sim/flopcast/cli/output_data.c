@@ -21,8 +21,8 @@ static void write_names(FILE *out, const struct record *record)
         fprintf(out, ",%s", record->cells[c].name);
 }
 
-void output_csv_head(
-    FILE *out, const struct vary *columns, const struct scenario_set *set, const struct scenario_result *results)
+void output_csv_head(FILE *out, const struct vary *columns, const struct scenario_set *set,
+    const struct scenario_result *results)
 {
     struct record record;
     record_fill(&record, &set->points[0], &results[0]);
@@ -33,7 +33,8 @@ void output_csv_head(
     write_names(out, &record);
     for (int i = 0; i < columns->options.n; i++) {
         const struct vary_option *option = &columns->options.at[i];
-        bool is_number = option->field->type == FIELD_NUMBER || option->field->type == FIELD_SOURCED;
+        bool is_number =
+            option->field->type == FIELD_NUMBER || option->field->type == FIELD_SOURCED;
         const char *unit = is_number ? dimension_unit(option->field->dimension) : "";
         char name[256];
         snprintf(name, sizeof name, *unit ? "%s (%s)" : "%s", option->path, unit);
@@ -54,8 +55,8 @@ static void write_cells(FILE *out, const struct record_cell *cells, int n)
     }
 }
 
-void output_csv(
-    FILE *out, const struct vary *columns, const struct scenario_set *set, const struct scenario_result *results)
+void output_csv(FILE *out, const struct vary *columns, const struct scenario_set *set,
+    const struct scenario_result *results)
 {
     struct arena arena = ARENA_INIT;
     struct vary vary;
@@ -99,7 +100,8 @@ static void json_cells(FILE *out, const struct record *record)
     }
 }
 
-static void json_point(FILE *out, const struct scenario_point *point, const struct scenario_result *result)
+static void json_point(
+    FILE *out, const struct scenario_point *point, const struct scenario_result *result)
 {
     struct record record;
     record_fill(&record, point, result);
@@ -123,7 +125,8 @@ static void json_point(FILE *out, const struct scenario_point *point, const stru
     fputs("}", out);
 }
 
-void output_json(FILE *out, const struct scenario_set *set, const struct scenario_result *results, bool first)
+void output_json(
+    FILE *out, const struct scenario_set *set, const struct scenario_result *results, bool first)
 {
     for (int i = 0; i < set->n_points; i++) {
         if (i > 0 || !first)

@@ -36,10 +36,12 @@ struct jobs {
 /* Of several points what tells them apart, too; GPUs first, as a narrow screen cuts the end. */
 static const char *point_label(const struct jobs *jobs, int i)
 {
-    const char *gpus = arena_printf(jobs->arena, "%" PRId64 " GPUs", jobs->set->points[i].options.cluster.gpus);
+    const char *gpus =
+        arena_printf(jobs->arena, "%" PRId64 " GPUs", jobs->set->points[i].options.cluster.gpus);
     return jobs->set->n_points == 1
                ? gpus
-               : arena_printf(jobs->arena, "%s, %s", gpus, vary_name(jobs->vary, &jobs->set->points[i], jobs->arena));
+               : arena_printf(jobs->arena, "%s, %s", gpus,
+                     vary_name(jobs->vary, &jobs->set->points[i], jobs->arena));
 }
 
 /* Equal means equal as printed. */
@@ -47,8 +49,10 @@ static bool output_table_is_alike(const struct exec_program *a, const struct exe
 {
     const struct exec_breakdown *x = &a->breakdown, *y = &b->breakdown;
     static const double SHOWN_S = 0.5e-4, SHOWN_BYTES = 0.05 * 0x1p30; /* half of the last digit */
-    return fabs(x->compute_s - y->compute_s) < SHOWN_S && fabs(x->exposed_comm_s - y->exposed_comm_s) < SHOWN_S &&
-           fabs(x->bubble_s - y->bubble_s) < SHOWN_S && fabs(x->host_bound_s - y->host_bound_s) < SHOWN_S &&
+    return fabs(x->compute_s - y->compute_s) < SHOWN_S &&
+           fabs(x->exposed_comm_s - y->exposed_comm_s) < SHOWN_S &&
+           fabs(x->bubble_s - y->bubble_s) < SHOWN_S &&
+           fabs(x->host_bound_s - y->host_bound_s) < SHOWN_S &&
            fabs(x->other_idle_s - y->other_idle_s) < SHOWN_S &&
            fabs(a->memory.peak_allocated_bytes - b->memory.peak_allocated_bytes) < SHOWN_BYTES &&
            fabs(a->memory.peak_reserved_bytes - b->memory.peak_reserved_bytes) < SHOWN_BYTES;
@@ -58,7 +62,8 @@ static bool output_table_is_alike(const struct exec_program *a, const struct exe
 static int last_alike(const struct exec_result *exec, int p)
 {
     int last = p;
-    while (last + 1 < exec->n_programs && output_table_is_alike(&exec->programs[p], &exec->programs[last + 1]))
+    while (last + 1 < exec->n_programs &&
+           output_table_is_alike(&exec->programs[p], &exec->programs[last + 1]))
         last++;
     return last;
 }
@@ -104,8 +109,8 @@ static int output_table_count_rows(const struct jobs *jobs)
     return n;
 }
 
-static void print_programs(
-    FILE *out, const struct scenario_set *set, const struct scenario_result *results, const struct vary *vary)
+static void print_programs(FILE *out, const struct scenario_set *set,
+    const struct scenario_result *results, const struct vary *vary)
 {
     enum { MANY = 8 };
     struct arena arena = ARENA_INIT;
@@ -123,7 +128,8 @@ static void print_programs(
                 add_program(&jobs, &table, i, p, last);
         }
     }
-    const char *head = some ? "\nby program, of more than 8 lines the fullest of each point:\n" : "\nby program:\n";
+    const char *head = some ? "\nby program, of more than 8 lines the fullest of each point:\n"
+                            : "\nby program:\n";
     fputs(table.rows == 0 ? "" : head, out);
     table_finish(out, &table);
     arena_release(&arena);
@@ -131,8 +137,9 @@ static void print_programs(
 
 static void print_plan(const struct plan *plan, const struct scenario_point *point, bool first)
 {
-    printf("%s%s: %s %s, batch %lld, %lld GPU%s\n", first ? "" : "\n", point->options.name, point->model.shape.name,
-        strategy_label(&point->options.strategy), (long long)point->options.strategy.train.micro_batch,
+    printf("%s%s: %s %s, batch %lld, %lld GPU%s\n", first ? "" : "\n", point->options.name,
+        point->model.shape.name, strategy_label(&point->options.strategy),
+        (long long)point->options.strategy.train.micro_batch,
         (long long)point->options.cluster.gpus, plural(point->options.cluster.gpus));
     plan_explain(stdout, plan, &point->hw);
 }
@@ -191,7 +198,8 @@ static bool same_but_readings(const struct view *view, const struct vary *all, i
 {
     for (int v = 0; v < all->options.n; v++)
         if (!view_is_reading(view, all->options.at[v].path) &&
-            vary_differs(&all->options.at[v], &view->set->points[a].options, &view->set->points[b].options))
+            vary_differs(
+                &all->options.at[v], &view->set->points[a].options, &view->set->points[b].options))
             return false;
     return true;
 }
@@ -234,40 +242,44 @@ static void view_begin(struct view *view, bool all)
         view->published_allocated |= published->found && published->peak_allocated_bytes > 0;
         view->published_reserved |= published->found && published->peak_reserved_bytes > 0;
         view->one_model &= strcmp(point->model.shape.name, first->model.shape.name) == 0;
-        view->one_strategy &=
-            strcmp(strategy_label(&point->options.strategy), strategy_label(&first->options.strategy)) == 0;
-        view->one_batch &= point->options.strategy.train.micro_batch == first->options.strategy.train.micro_batch;
+        view->one_strategy &= strcmp(strategy_label(&point->options.strategy),
+                                  strategy_label(&first->options.strategy)) == 0;
+        view->one_batch &=
+            point->options.strategy.train.micro_batch == first->options.strategy.train.micro_batch;
     }
 }
 
 /* The number, or a dash where there is none. */
-static void output_table_number(
-    struct table *table, const char *name, const char *unit, int spare, bool known, int digits, double value)
+static void output_table_number(struct table *table, const char *name, const char *unit, int spare,
+    bool known, int digits, double value)
 {
     table_number(table, name, unit, digits, known ? value : TABLE_UNKNOWN);
     table_spare(table, spare);
 }
 
 /* A number to as many digits as its interval has, a text of them, or a dash. */
-static void output_table_sure_cell(
-    struct table *table, const char *name, const char *unit, int spare, bool known, const char *text)
+static void output_table_sure_cell(struct table *table, const char *name, const char *unit,
+    int spare, bool known, const char *text)
 {
     table_number_as(table, name, unit, known ? text : "-");
     table_spare(table, spare);
 }
 
-static void spread(
-    struct table *table, const char *name, int spare, struct scenario_band band, const struct sure_range *range)
+static void spread(struct table *table, const char *name, int spare, struct scenario_band band,
+    const struct sure_range *range)
 {
     struct arena *arena = &table->numbers;
     output_table_sure_cell(table, name, "TFLOPS/GPU", spare, band.n > 0,
-        arena_printf(arena, "%s-%s", sure_number(arena, range, band.low, 2), sure_number(arena, range, band.high, 2)));
+        arena_printf(arena, "%s-%s", sure_number(arena, range, band.low, 2),
+            sure_number(arena, range, band.high, 2)));
 }
 
-static void deviation(struct table *table, const char *unit, int spare, bool known, double simulated, double published)
+static void deviation(struct table *table, const char *unit, int spare, bool known,
+    double simulated, double published)
 {
     double off = known ? simulated / published - 1 : 0;
-    table_number_as(table, "deviation", unit, known ? words_number(&table->numbers, 100 * off, 1, true) : "-");
+    table_number_as(
+        table, "deviation", unit, known ? words_number(&table->numbers, 100 * off, 1, true) : "-");
     table_spare(table, spare);
     if (fabs(off) > TABLE_FAR_OFF)
         table_mark(table, TABLE_DOUBTFUL);
@@ -304,29 +316,34 @@ static void add_shown(struct view *view, struct table *table, const struct recor
     struct arena *arena = &table->numbers;
     output_table_sure_cell(table, heading, column->shown.unit, (int)column->shown.spare,
         !column->known || column->known(source),
-        column->shown.sure ? sure_number(arena, range, value, digits) : arena_printf(arena, "%.*f", digits, value));
+        column->shown.sure ? sure_number(arena, range, value, digits)
+                           : arena_printf(arena, "%.*f", digits, value));
 }
 
-static void add_published_memory(
-    struct view *view, struct table *table, const struct scenario_point *point, const struct exec_result *exec)
+static void add_published_memory(struct view *view, struct table *table,
+    const struct scenario_point *point, const struct exec_result *exec)
 {
     bool ok = exec->status == EXEC_OK;
     const struct exec_memory *memory = &exec->memory;
-    double allocated = point->published.peak_allocated_bytes, reserved = point->published.peak_reserved_bytes;
+    double allocated = point->published.peak_allocated_bytes,
+           reserved = point->published.peak_reserved_bytes;
     if (view->published_allocated) {
-        output_table_number(table, "published", "peak GiB", RECORD_SPARE_ALLOCATED, allocated > 0, 1, allocated / GiB);
+        output_table_number(table, "published", "peak GiB", RECORD_SPARE_ALLOCATED, allocated > 0,
+            1, allocated / GiB);
         deviation(table, "% of peak", RECORD_SPARE_ALLOCATED_DEVIATION, ok && allocated > 0,
             memory->peak_allocated_bytes, allocated);
     }
     if (view->published_reserved) {
-        output_table_number(table, "published", "reserved GiB", RECORD_SPARE_RESERVED, reserved > 0, 1, reserved / GiB);
+        output_table_number(table, "published", "reserved GiB", RECORD_SPARE_RESERVED, reserved > 0,
+            1, reserved / GiB);
         deviation(table, "% of reserved", RECORD_SPARE_RESERVED_DEVIATION, ok && reserved > 0,
             memory->peak_reserved_bytes, reserved);
     }
 }
 
 /* The range of the other readings' speeds; "-" where there are none. */
-static void add_readings(struct view *view, struct table *table, int i, const struct sure_range *range)
+static void add_readings(
+    struct view *view, struct table *table, int i, const struct sure_range *range)
 {
     double low = HUGE_VAL, high = 0;
     for (int j = 0; j < view->set->n_points; j++)
@@ -334,7 +351,8 @@ static void add_readings(struct view *view, struct table *table, int i, const st
             low = fmin(low, view->results[j].tflops_per_gpu);
             high = fmax(high, view->results[j].tflops_per_gpu);
         }
-    const char *from = sure_number(view->arena, range, low, 2), *to = sure_number(view->arena, range, high, 2);
+    const char *from = sure_number(view->arena, range, low, 2),
+               *to = sure_number(view->arena, range, high, 2);
     table_number_as(table, "other readings", "TFLOPS/GPU",
         !(high > 0)             ? "-"
         : strcmp(from, to) == 0 ? from
@@ -346,31 +364,32 @@ static void output_table_add_point(struct view *view, struct table *table, int i
     const struct scenario_point *point = &view->set->points[i];
     const struct scenario_result *result = &view->results[i];
     const struct scenario_published *published = &point->published;
-    bool ok = result->exec.status == EXEC_OK, known = published->found && published->tflops_per_gpu > 0;
+    bool ok = result->exec.status == EXEC_OK,
+         known = published->found && published->tflops_per_gpu > 0;
     static const struct sure_range none = {0};
     const struct sure_range *range = ok ? view_range(view, i) : &none;
     struct arena *arena = view->arena;
     table_row(table);
     name_point(view, table, point);
-    table_number_as(
-        table, "TFLOPS", "/GPU (90 %)", ok ? sure_with_range(arena, range, result->tflops_per_gpu, 2) : "OOM");
+    table_number_as(table, "TFLOPS", "/GPU (90 %)",
+        ok ? sure_with_range(arena, range, result->tflops_per_gpu, 2) : "OOM");
     table_mark(table, ok ? TABLE_PLAIN : TABLE_BAD);
     if (view->sure->measured.n > 0)
-        output_table_sure_cell(
-            table, "simulated", "TFLOPS", 0, ok, sure_number(arena, range, result->tflops_per_gpu, 2));
+        output_table_sure_cell(table, "simulated", "TFLOPS", 0, ok,
+            sure_number(arena, range, result->tflops_per_gpu, 2));
     if (view->folded)
         add_readings(view, table, i, range);
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
-        output_table_sure_cell(table, "median of samples", "TFLOPS/GPU", RECORD_SPARE_NUMBERS, band.n > 0,
-            sure_number(arena, range, band.median, 2));
+        output_table_sure_cell(table, "median of samples", "TFLOPS/GPU", RECORD_SPARE_NUMBERS,
+            band.n > 0, sure_number(arena, range, band.median, 2));
         spread(table, "spread of inputs", 0, band, range);
     }
     if (view->published) {
         table_number_as(table, "published", "TFLOPS/GPU",
             published->found && published->oom ? "OOM"
-            : known                            ? arena_printf(view->arena, "%.2f", published->tflops_per_gpu)
-                                               : "-");
+            : known ? arena_printf(view->arena, "%.2f", published->tflops_per_gpu)
+                    : "-");
         deviation(table, "%", 0, ok && known, result->tflops_per_gpu, published->tflops_per_gpu);
     }
     for (int c = 0; c < view->n_shown; c++)
@@ -407,11 +426,13 @@ static int64_t largest_batch(const struct scenario_set *set)
     return most;
 }
 
-/* The search of what fits, with what the command line gave except the micro-batch and what is recomputed, which it
- * is to find. Of a model it compares strategies, which takes the batch of the job. */
+/* The search of what fits, with what the command line gave except the micro-batch and what is
+ * recomputed, which it is to find. Of a model it compares strategies, which takes the batch of the
+ * job. */
 static void print_remedy(FILE *out, const struct view *view)
 {
-    static const char *const searched[] = {"train.micro_batch", "train.activation_checkpointing", NULL};
+    static const char *const searched[] = {
+        "train.micro_batch", "train.activation_checkpointing", NULL};
     const struct scenario *first = &view->set->points[0].options;
     const char *batch = "";
     if (strcmp(first->model_path, view->set->file) == 0 && first->strategy.train.global_batch == 0)
@@ -422,7 +443,8 @@ static void print_remedy(FILE *out, const struct view *view)
             view_overrides(view, searched), batch));
 }
 
-/* Points that lack the same for the same reason are reported together: DDP lacks as much on 8 GPUs as on 512. */
+/* Points that lack the same for the same reason are reported together: DDP lacks as much on 8 GPUs
+ * as on 512. */
 static void output_table_print_ooms(FILE *out, struct view *view)
 {
     enum { MOST_REASONS = 6 }; /* on a screen */
@@ -456,15 +478,16 @@ static void output_table_print_ooms(FILE *out, struct view *view)
             continue;
         }
         fputc('\n', out);
-        words_paragraph_of(out, "out of memory: %.*s%s %s GPU%s", name, texts[i], several ? ", on" : ",", sizes,
-            several ? "s" : plural(gpus));
+        words_paragraph_of(out, "out of memory: %.*s%s %s GPU%s", name, texts[i],
+            several ? ", on" : ",", sizes, several ? "s" : plural(gpus));
         words_lines(out, texts[i] + name + 1);
         free(texts[i]);
     }
     free(texts);
     if (more > 0) {
         fputc('\n', out);
-        words_paragraph_of(out, "out of memory, too, with other numbers: %d more (--wide: all)", more);
+        words_paragraph_of(
+            out, "out of memory, too, with other numbers: %d more (--wide: all)", more);
     }
     if (reasons > 0)
         print_remedy(out, view);
@@ -488,7 +511,8 @@ static void print_slow(FILE *out, const struct view *view)
     int last = -1;
     for (int i = 0; i < view->set->n_points; i++)
         if (view->results[i].slow.share >= LEAST_SHARE &&
-            (last < 0 || view->set->points[i].options.cluster.gpus > view->set->points[last].options.cluster.gpus))
+            (last < 0 || view->set->points[i].options.cluster.gpus >
+                             view->set->points[last].options.cluster.gpus))
             last = i;
     if (last < 0)
         return;
@@ -496,13 +520,15 @@ static void print_slow(FILE *out, const struct view *view)
     double tflops_s = of->tflops_per_gpu * of->exec.step_time_s;
     int hosts = hw_hosts_per_node(&view->set->points[last].hw);
     bool nearly_all = of->slow.share >= NEARLY_ALL;
-    const char *share = nearly_all ? "practically all" : arena_printf(view->arena, "%.2g %% of", 100 * of->slow.share);
+    const char *share = nearly_all ? "practically all"
+                                   : arena_printf(view->arena, "%.2g %% of", 100 * of->slow.share);
     fputc('\n', out);
-    words_paragraph(
-        out, arena_printf(view->arena,
-                 "slow %s: %s clusters of %.0f GPUs have one: %.1f TFLOPS/GPU, others %.1f; above is the mean",
-                 hosts > 1 ? "hosts" : "nodes", share, (double)view->set->points[last].options.cluster.gpus,
-                 tflops_s / of->slow.some_s, tflops_s / of->slow.none_s));
+    words_paragraph(out, arena_printf(view->arena,
+                             "slow %s: %s clusters of %.0f GPUs have one: %.1f TFLOPS/GPU, others "
+                             "%.1f; above is the mean",
+                             hosts > 1 ? "hosts" : "nodes", share,
+                             (double)view->set->points[last].options.cluster.gpus,
+                             tflops_s / of->slow.some_s, tflops_s / of->slow.none_s));
 }
 
 /* A share of another peak than that of 16 bit, which jobs beside it have. */
@@ -524,7 +550,8 @@ static void output_table_print_left_out(FILE *out, const struct scenario_set *se
         names = set->points[i].published.left_out;
     if (names) {
         fputc('\n', out);
-        words_paragraph_of(out, "published figures left out: %s %s", names, strchr(names, ',') ? "differ" : "differs");
+        words_paragraph_of(out, "published figures left out: %s %s", names,
+            strchr(names, ',') ? "differ" : "differs");
     }
 }
 
@@ -541,7 +568,8 @@ static void print_formula(FILE *out, const struct view *view)
             continue;
         fputc('\n', out);
         words_paragraph_of(out,
-            "MFU: of the model's own FLOP, here %.0f of %.0f TFLOPS/GPU. The column TFLOPS has the source's formula, 6 "
+            "MFU: of the model's own FLOP, here %.0f of %.0f TFLOPS/GPU. The column TFLOPS has the "
+            "source's formula, 6 "
             "x "
             "parameters x tokens%s.",
             result->model_tflops_per_gpu, result->model_tflops_per_gpu / result->mfu,
@@ -561,16 +589,19 @@ static void print_readings(FILE *out, const struct view *view)
     }
     fputc('\n', out);
     words_paragraph_of(out,
-        "other readings of what the publication leaves open than %s: --wide has a row for each of %d points", first,
-        view->set->n_points);
+        "other readings of what the publication leaves open than %s: --wide has a row for each of "
+        "%d points",
+        first, view->set->n_points);
 }
 
 static void print_sampled(FILE *out, const struct view *view)
 {
     fputc('\n', out);
     words_paragraph_of(out,
-        "spread of inputs: 5 to 95 %% of %d samples, with numbers drawn from their standard errors and other seeds. "
-        "What the model leaves out is not in it: the 90 %% beside TFLOPS, which measured runs give, have it",
+        "spread of inputs: 5 to 95 %% of %d samples, with numbers drawn from their standard errors "
+        "and other seeds. "
+        "What the model leaves out is not in it: the 90 %% beside TFLOPS, which measured runs "
+        "give, have it",
         view->results[0].n_samples);
 }
 
@@ -580,13 +611,13 @@ static void output_table_print_notes(FILE *out, struct view *view)
         print_readings(out, view);
     if (view->published_allocated || view->published_reserved) {
         fputc('\n', out);
-        words_paragraph(out,
-            "published peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved");
+        words_paragraph(out, "published peaks of memory: the peak beside HBM peak (allocated by "
+                             "tensors), reserved beside reserved");
     }
     output_table_print_left_out(out, view->set);
     print_formula(out, view);
-    print_narrow(
-        out, view, PRECISION_FP8_MIXED, "MFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit");
+    print_narrow(out, view, PRECISION_FP8_MIXED,
+        "MFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit");
     print_narrow(out, view, PRECISION_FP4_MIXED,
         "MFU of fp4_mixed: of NVFP4's dense peak, which is four times that of 16 bit or more");
     print_programs(out, view->set, view->results, &view->vary);
@@ -601,13 +632,14 @@ static void output_table_print_notes(FILE *out, struct view *view)
 static void output_table_print_title(FILE *out, const struct view *view)
 {
     const struct scenario *first = &view->set->points[0].options;
-    words_paragraph_of(
-        out, "%s%s%s", first->name, first->description ? ": " : "", first->description ? first->description : "");
+    words_paragraph_of(out, "%s%s%s", first->name, first->description ? ": " : "",
+        first->description ? first->description : "");
     words_paragraph(out, cluster_of(view));
     fputc('\n', out);
 }
 
-void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results, struct sure *sure)
+void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results,
+    struct sure *sure)
 {
     struct arena arena = ARENA_INIT;
     struct view view = {.set = set, .results = results, .arena = &arena, .sure = sure};

@@ -23,8 +23,9 @@ static const struct unit {
     double scale;
     const char *counted; /* what the model must count; NULL: anything */
 } units[] = {{"tokens/s", OF_GPU, 1, "tokens"}, {"tokens/s/GPU", OF_GPU, 1, "tokens"},
-    {"tokens/s/job", OF_JOB, 1, "tokens"}, {"images/s", OF_GPU, 1, "images"}, {"images/s/GPU", OF_GPU, 1, "images"},
-    {"images/s/job", OF_JOB, 1, "images"}, {"samples/s", OF_GPU, 1, "samples"}, {"samples/s/GPU", OF_GPU, 1, "samples"},
+    {"tokens/s/job", OF_JOB, 1, "tokens"}, {"images/s", OF_GPU, 1, "images"},
+    {"images/s/GPU", OF_GPU, 1, "images"}, {"images/s/job", OF_JOB, 1, "images"},
+    {"samples/s", OF_GPU, 1, "samples"}, {"samples/s/GPU", OF_GPU, 1, "samples"},
     {"samples/s/job", OF_JOB, 1, "samples"}, {"s", OF_STEP, 1, NULL}, {"ms", OF_STEP, 1e-3, NULL},
     {"TFLOPS", OF_TFLOPS, 1, NULL}, {"TFLOPS/GPU", OF_TFLOPS, 1, NULL}};
 enum { UNITS = sizeof units / sizeof *units };
@@ -48,8 +49,9 @@ static const struct unit *read_value(double *out, const char *text)
     return NULL;
 }
 
-#define WANTED                                                                                                         \
-    "%s: settings, a colon, and a number with its unit are wanted, as in 'cluster.gpus=8: 9250 tokens/s'; units: "     \
+#define WANTED                                                                                     \
+    "%s: settings, a colon, and a number with its unit are wanted, as in 'cluster.gpus=8: 9250 "   \
+    "tokens/s'; units: "                                                                           \
     "tokens/s, tokens/s/job, s, ms, TFLOPS"
 
 /* A measurement as it was given: to --measured (no place), or in a scenario file. */
@@ -75,8 +77,8 @@ void own_runs_take(void *measured, const struct argument *argument)
 }
 
 /* The settings of a measurement, behind the command line's own. */
-static enum status take_settings(
-    struct scenario_override *list, int *n, int room, const struct given *given, struct arena *arena, struct diag *diag)
+static enum status take_settings(struct scenario_override *list, int *n, int room,
+    const struct given *given, struct arena *arena, struct diag *diag)
 {
     const char *text = given->text;
     const char *colon = strrchr(text, ':');
@@ -84,7 +86,8 @@ static enum status take_settings(
     for (char *one = strtok_r(settings, " ", &state); one; one = strtok_r(NULL, " ", &state)) {
         char *equals = strchr(one, '=');
         if (!equals || *n == room)
-            return diag_input(diag, given->at, "%s: '%s' is no setting; KEY=VALUE is wanted, with a blank between two",
+            return diag_input(diag, given->at,
+                "%s: '%s' is no setting; KEY=VALUE is wanted, with a blank between two",
                 own_runs_name_of(given, arena), one);
         *equals = '\0';
         list[(*n)++] = (struct scenario_override){one, equals + 1};
@@ -116,20 +119,23 @@ static double ratio_of(const struct scenario_point *point, const struct scenario
     double value, gpus = (double)point->options.cluster.gpus;
     const struct unit *unit = read_value(&value, strrchr(text, ':') + 1);
     if (result->exec.status != EXEC_OK) {
-        diag_input(diag, given->at, "%s: simulated, this is out of memory, so there is no speed to compare", name);
+        diag_input(diag, given->at,
+            "%s: simulated, this is out of memory, so there is no speed to compare", name);
         return 0;
     }
     const char *counted = words_counted(&point->model.shape);
     if (unit->counted && strcmp(unit->counted, counted) != 0) {
-        diag_input(diag, given->at, "%s: this model counts %s; write %s/s, s, ms or TFLOPS", name, counted, counted);
+        diag_input(diag, given->at, "%s: this model counts %s; write %s/s, s, ms or TFLOPS", name,
+            counted, counted);
         return 0;
     }
-    double simulated = own_runs_speed_of(point, result, unit->of), ratio = value * unit->scale / simulated;
+    double simulated = own_runs_speed_of(point, result, unit->of),
+           ratio = value * unit->scale / simulated;
     if (unit->of == OF_STEP)
         ratio = 1 / ratio;
     if (unit->of == OF_GPU && gpus > 2 && ratio > gpus / 2) {
-        diag_input(
-            diag, given->at, "%s: simulated are %.0f of a GPU; of all GPUs it is %s/job", name, simulated, unit->name);
+        diag_input(diag, given->at, "%s: simulated are %.0f of a GPU; of all GPUs it is %s/job",
+            name, simulated, unit->name);
         return 0;
     }
     return ratio;
@@ -137,8 +143,8 @@ static double ratio_of(const struct scenario_point *point, const struct scenario
 
 /* settings: those of the command line that hold for it. Measurements of a scenario file do not
  * see the command line (settings NULL), as they describe what was run. */
-static enum status simulate_one(struct own_runs *out, struct sure *sure, const struct given *given, const char *file,
-    const struct overrides *settings, struct arena *arena, struct diag *diag)
+static enum status simulate_one(struct own_runs *out, struct sure *sure, const struct given *given,
+    const char *file, const struct overrides *settings, struct arena *arena, struct diag *diag)
 {
     enum { MORE = 32 };
     int n = settings ? settings->list.n : 0;
@@ -157,7 +163,8 @@ static enum status simulate_one(struct own_runs *out, struct sure *sure, const s
         return status;
     struct scenario_result result = {0};
     struct arena of_result = ARENA_INIT;
-    struct waiting *waiting = waiting_begin(out->command, "what was measured", "points", &set, out->quiet);
+    struct waiting *waiting =
+        waiting_begin(out->command, "what was measured", "points", &set, out->quiet);
     status = scenario_simulate_all(&result, &of_result, &set, waiting_count, waiting, diag);
     waiting_end(waiting);
     double ratio = status == STATUS_OK ? ratio_of(&set.points[0], &result, given, arena, diag) : 0;
@@ -168,8 +175,9 @@ static enum status simulate_one(struct own_runs *out, struct sure *sure, const s
     return diag->worst;
 }
 
-enum status own_runs_simulate(struct own_runs *out, struct sure *sure, const struct own_texts *measured,
-    const struct scenario_set *set, const struct overrides *overrides, struct arena *arena, struct diag *diag)
+enum status own_runs_simulate(struct own_runs *out, struct sure *sure,
+    const struct own_texts *measured, const struct scenario_set *set,
+    const struct overrides *overrides, struct arena *arena, struct diag *diag)
 {
     for (int i = 0; i < set->n_measured && diag->worst == STATUS_OK; i++) {
         const struct given given = {set->measured[i].text, set->measured[i].at};
@@ -181,7 +189,8 @@ enum status own_runs_simulate(struct own_runs *out, struct sure *sure, const str
             simulate_one(out, sure, &given, set->file, NULL, arena, diag);
     }
     for (int i = 0; i < measured->texts.n && diag->worst == STATUS_OK; i++)
-        simulate_one(out, sure, &(struct given){measured->texts.at[i], {0}}, set->file, overrides, arena, diag);
+        simulate_one(out, sure, &(struct given){measured->texts.at[i], {0}}, set->file, overrides,
+            arena, diag);
     return diag->worst;
 }
 
@@ -189,13 +198,16 @@ void own_runs_print(FILE *out, const struct own_runs *runs)
 {
     for (int i = 0; i < runs->list.n; i++) {
         const struct own_run *run = &runs->list.at[i];
-        bool outside = run->range.known && (1 + run->off < run->range.low || 1 + run->off > run->range.high);
-        words_paragraph_of(out, "measured: %s; %+.1f %% of what is simulated%s", run->text, 100 * run->off,
-            !outside ? ""
-            : run->off < 0
-                ? ", which is below 19 of 20 such jobs: a slow GPU, a loader or a network not as in the file; "
-                  "`flopcast calibrate check trace` finds it in a trace"
-                : ", which is above 19 of 20 such jobs: are settings, GPU and precision those of the run?");
+        bool outside =
+            run->range.known && (1 + run->off < run->range.low || 1 + run->off > run->range.high);
+        words_paragraph_of(out, "measured: %s; %+.1f %% of what is simulated%s", run->text,
+            100 * run->off,
+            !outside       ? ""
+            : run->off < 0 ? ", which is below 19 of 20 such jobs: a slow GPU, a loader or a "
+                             "network not as in the file; "
+                             "`flopcast calibrate check trace` finds it in a trace"
+                           : ", which is above 19 of 20 such jobs: are settings, GPU and precision "
+                             "those of the run?");
     }
 }
 

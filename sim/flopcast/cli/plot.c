@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 #define FIGURES_DB "results/flopcast.db" /* where no --db is given */
-#define DB_OPTION(type, path)                                                                                          \
-    {                                                                                                                  \
-        "db", "PATH", "The database of `flopcast run --db` (default: " FIGURES_DB ")", OPTION_TEXT,                    \
-            .member = offsetof(type, path)                                                                             \
+#define DB_OPTION(type, path)                                                                      \
+    {                                                                                              \
+        "db", "PATH", "The database of `flopcast run --db` (default: " FIGURES_DB ")",             \
+            OPTION_TEXT, .member = offsetof(type, path)                                            \
     }
 
 /* Where no --db is given: of the working folder, or flopcast's own as files are. */
@@ -37,7 +37,8 @@ static enum status default_db(const char **db, struct arena *arena, struct diag 
     if (access(*db, F_OK) == 0)
         return STATUS_OK;
     return diag_io(diag, (struct source_pos){.file = FIGURES_DB},
-        "there is no such database here; name one by --db, or make one: flopcast run SCENARIO --db " FIGURES_DB);
+        "there is no such database here; name one by --db, or make one: flopcast run SCENARIO "
+        "--db " FIGURES_DB);
 }
 
 /* The folders of figures: $FLOPCAST_PLOTS, then flopcast's own. */
@@ -79,10 +80,11 @@ static void plot_take_size(void *member, const struct argument *argument)
     }
     struct report_size *size = member;
     *size = (struct report_size){width * pixels, height * pixels};
-    if (!(size->width >= LEAST && size->width <= MOST && size->height >= LEAST && size->height <= MOST))
+    if (!(size->width >= LEAST && size->width <= MOST && size->height >= LEAST &&
+            size->height <= MOST))
         argp_error(argument->state,
-            "--size %s: give width x height of %d to %d pixels, as in 1600x900, 16x9cm or 6.5x4in", argument->text,
-            LEAST, MOST);
+            "--size %s: give width x height of %d to %d pixels, as in 1600x900, 16x9cm or 6.5x4in",
+            argument->text, LEAST, MOST);
 }
 
 static void take_scenario(void *self, const struct argument *argument)
@@ -97,7 +99,8 @@ static void take_run(void *self, const struct argument *argument)
     char *end = NULL;
     long long id = strtoll(argument->text, &end, 10);
     if (end == argument->text || *end)
-        argp_error(argument->state, "--run %s: give the number of a run, as in --run 3", argument->text);
+        argp_error(
+            argument->state, "--run %s: give the number of a run, as in --run 3", argument->text);
     vec_push(&command->choices, (struct store_choice){.run = id});
 }
 
@@ -122,31 +125,38 @@ static void plot_check(void *self, struct argp_state *state)
 #define AT(at) .member = offsetof(struct command, plot.at)
 static const struct command_option options[] = {
     DB_OPTION(struct command, plot.db),
-    {"out", "FILE", "The picture, .png, .svg or .pdf; - draws in characters on stdout (default: FIGURE.png)",
+    {"out", "FILE",
+        "The picture, .png, .svg or .pdf; - draws in characters on stdout (default: FIGURE.png)",
         OPTION_TEXT, AT(out)},
-    {"keep-script", NULL, "Also write FILE.gp: the gnuplot script with its data, to restyle by hand", OPTION_FLAG,
+    {"keep-script", NULL,
+        "Also write FILE.gp: the gnuplot script with its data, to restyle by hand", OPTION_FLAG,
         AT(keep_script)},
-    {"scenario", "NAME", "Its newest run, not the newest of all; may be repeated: several in one figure", OPTION_TAKE,
-        .take = take_scenario, .flags = OPTION_LIST},
-    {"run", "N", "This run of the database, as --scenario; a wrong number lists the newest", OPTION_TAKE,
-        .take = take_run, .flags = OPTION_LIST},
+    {"scenario", "NAME",
+        "Its newest run, not the newest of all; may be repeated: several in one figure",
+        OPTION_TAKE, .take = take_scenario, .flags = OPTION_LIST},
+    {"run", "N", "This run of the database, as --scenario; a wrong number lists the newest",
+        OPTION_TAKE, .take = take_run, .flags = OPTION_LIST},
     {"where", "EXPR",
-        "Only points for which this is true: SQL over results (columns of table point) and settings, as in \"gpus >= "
+        "Only points for which this is true: SQL over results (columns of table point) and "
+        "settings, as in \"gpus >= "
         "64 "
         "AND fsdp.sharding_strategy = 'FULL_SHARD'\"",
         OPTION_TEXT, AT(show.where)},
     {"x", "SETTING",
-        "The setting on the x axis, a number or not, as in --x train.micro_batch (default: cluster.gpus, or what "
+        "The setting on the x axis, a number or not, as in --x train.micro_batch (default: "
+        "cluster.gpus, or what "
         "differs most)",
         OPTION_TEXT, AT(show.x)},
-    {"facet", "SETTING", "A panel for each value of this setting (default: where curves are many)", OPTION_TEXT,
-        AT(show.facet)},
+    {"facet", "SETTING", "A panel for each value of this setting (default: where curves are many)",
+        OPTION_TEXT, AT(show.facet)},
     {"size", "WxH",
-        "In pixels, cm or in, as in 1600x900, 16x9cm, 6.5x4in (96 pixels to an inch); for - in characters. Letters "
-        "grow along (default: 1200 pixels wide, a .pdf 6.5 inches as the text of a paper, as high as the figure needs)",
+        "In pixels, cm or in, as in 1600x900, 16x9cm, 6.5x4in (96 pixels to an inch); for - in "
+        "characters. Letters "
+        "grow along (default: 1200 pixels wide, a .pdf 6.5 inches as the text of a paper, as high "
+        "as the figure needs)",
         OPTION_TAKE, AT(size), .take = plot_take_size},
-    {"from", "TIME", "Of timeline: from this time of the step on, as in --from 120ms", OPTION_TAKE, AT(from),
-        .take = plot_take_time},
+    {"from", "TIME", "Of timeline: from this time of the step on, as in --from 120ms", OPTION_TAKE,
+        AT(from), .take = plot_take_time},
     {"to", "TIME", "Of timeline: up to this time", OPTION_TAKE, AT(to), .take = plot_take_time},
     {0},
 };
@@ -159,14 +169,20 @@ int cmd_plot(int argc, char **argv)
         AT(figure),
         .missing = "a figure is missing, as in: flopcast plot scaling",
         .check = plot_check,
-        .doc = "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder $FLOPCAST_PLOTS, where that has "
+        .doc = "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder "
+               "$FLOPCAST_PLOTS, where that has "
                "them, or of the folder plots.\v"
-               "Needs gnuplot. A figure shows the newest run: scaling, speed, breakdown, memory and memory_timeline of "
-               "any scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has lists all; each .sql "
+               "Needs gnuplot. A figure shows the newest run: scaling, speed, breakdown, memory "
+               "and memory_timeline of "
+               "any scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has "
+               "lists all; each .sql "
                "begins with what it shows.\n\n"
-               "A figure of your own: in FIGURE.sql a SELECT for each data series, under a line `-- name: SERIES`; in "
-               "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using \"gpus\":\"step_time_s\"`. `sqlite3 DB "
-               ".schema` prints tables and views with units; begin with v_scaling, v_memory and v_breakdown."};
+               "A figure of your own: in FIGURE.sql a SELECT for each data series, under a line "
+               "`-- name: SERIES`; in "
+               "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using "
+               "\"gpus\":\"step_time_s\"`. `sqlite3 DB "
+               ".schema` prints tables and views with units; begin with v_scaling, v_memory and "
+               "v_breakdown."};
     struct arena arena = ARENA_INIT;
     struct command command = {0};
     find_figures(&command.plot.folder, &command.plot.others, &arena);
@@ -183,7 +199,8 @@ int cmd_plot(int argc, char **argv)
         plot.size.width = columns();
     struct diag diag = DIAG_INIT;
     struct waiting *waiting = waiting_begin("plot", plot.figure, "under way", NULL, false);
-    bool drawn = default_db(&plot.db, &arena, &diag) == STATUS_OK && report_plot(&plot, &diag) == STATUS_OK;
+    bool drawn =
+        default_db(&plot.db, &arena, &diag) == STATUS_OK && report_plot(&plot, &diag) == STATUS_OK;
     waiting_end(waiting);
     if (drawn && !named)
         printf("wrote %s\n", out);
@@ -207,7 +224,8 @@ static void take_page_run(void *self, const struct argument *argument)
 
 static const struct command_option page_options[] = {
     DB_OPTION(struct page_command, page.db),
-    {"out", "FILE", "The page (default: report.html)", OPTION_TEXT, .member = offsetof(struct page_command, page.out)},
+    {"out", "FILE", "The page (default: report.html)", OPTION_TEXT,
+        .member = offsetof(struct page_command, page.out)},
     {0},
 };
 
@@ -216,16 +234,23 @@ int cmd_report(int argc, char **argv)
     const struct command_line line = {.options = page_options,
         .args_doc = "[RUN...]",
         .take = take_page_run,
-        .doc =
-            "Write stored runs as one HTML page that needs nothing beside it: pictures, tables, causes, memory, "
-            "samples, the measured runs that are nearest, settings with their origins, and how to repeat it.\v"
-            "RUN is the number of a run, or the name of a scenario: its newest run (default: the newest of all). "
-            "The page makes no requests; it can be mailed, printed, and read on a phone. Where a pointer stands on a "
-            "picture, it says the value. Pictures need gnuplot; without it the page says so and has the rest.\n\n"
-            "`flopcast waterfall SCENARIO --db PATH` and `flopcast run SCENARIO --samples 10 --db PATH` add why "
-            "throughput is lost, and how sure it is; `flopcast run` of one of its points with --trace FILE --db PATH "
-            "adds a part of its timeline; `flopcast sensitivity --db PATH` and `flopcast goodput --db PATH` add what "
-            "it depends on, and months of training."};
+        .doc = "Write stored runs as one HTML page that needs nothing beside it: pictures, tables, "
+               "causes, memory, "
+               "samples, the measured runs that are nearest, settings with their origins, and how "
+               "to repeat it.\v"
+               "RUN is the number of a run, or the name of a scenario: its newest run (default: "
+               "the newest of all). "
+               "The page makes no requests; it can be mailed, printed, and read on a phone. Where "
+               "a pointer stands on a "
+               "picture, it says the value. Pictures need gnuplot; without it the page says so and "
+               "has the rest.\n\n"
+               "`flopcast waterfall SCENARIO --db PATH` and `flopcast run SCENARIO --samples 10 "
+               "--db PATH` add why "
+               "throughput is lost, and how sure it is; `flopcast run` of one of its points with "
+               "--trace FILE --db PATH "
+               "adds a part of its timeline; `flopcast sensitivity --db PATH` and `flopcast "
+               "goodput --db PATH` add what "
+               "it depends on, and months of training."};
     struct arena arena = ARENA_INIT;
     struct page_command command = {0};
     find_figures(&command.page.folder, &command.page.others, &arena);
@@ -238,7 +263,8 @@ int cmd_report(int argc, char **argv)
         page.out = "report.html";
     struct diag diag = DIAG_INIT;
     struct waiting *waiting = waiting_begin("report", "", "pictures are under way", NULL, false);
-    bool written = default_db(&page.db, &arena, &diag) == STATUS_OK && report_page(&page, &diag) == STATUS_OK;
+    bool written =
+        default_db(&page.db, &arena, &diag) == STATUS_OK && report_page(&page, &diag) == STATUS_OK;
     waiting_end(waiting);
     if (written && !named)
         printf("wrote %s\n", page.out);

@@ -17,10 +17,12 @@ void argument_price(void *self, const struct argument *argument)
     size_t length = strcspn(text, "=");
     char *end = NULL, why[256];
     double value = text[length] ? strtod(text + length + 1, &end) : 0;
-    if (end && *end && !quantity_parse(&value, text + length + 1, DIM_USD_PER_HOUR, why, sizeof why))
+    if (end && *end &&
+        !quantity_parse(&value, text + length + 1, DIM_USD_PER_HOUR, why, sizeof why))
         value = 0;
     if (length == 0 || !(value > 0 && isfinite(value)))
-        argp_error(argument->state, "--price %s: NAME=DOLLARS an hour is wanted, as in --price h100=3.2", text);
+        argp_error(argument->state,
+            "--price %s: NAME=DOLLARS an hour is wanted, as in --price h100=3.2", text);
     const char *name = arena_printf(&prices->texts, "%.*s", (int)length, text);
     vec_push(&prices->list, (struct gpu_price){name, text, value});
 }
@@ -42,7 +44,8 @@ static bool price_is_called(const char *gpu, const char *name)
 }
 
 /* The GPUs of the set, each once: those that are called so, or all (name NULL). */
-static const char *gpus_called(const struct scenario_set *set, const char *name, int *n, struct arena *arena)
+static const char *gpus_called(
+    const struct scenario_set *set, const char *name, int *n, struct arena *arena)
 {
     const char *names = "";
     *n = 0;
@@ -57,7 +60,8 @@ static const char *gpus_called(const struct scenario_set *set, const char *name,
     return names;
 }
 
-enum status prices_set(const struct prices *prices, struct scenario_set *set, struct arena *arena, struct diag *diag)
+enum status prices_set(
+    const struct prices *prices, struct scenario_set *set, struct arena *arena, struct diag *diag)
 {
     for (int p = 0; p < prices->list.n; p++) {
         const struct gpu_price *price = &prices->list.at[p];
@@ -67,13 +71,16 @@ enum status prices_set(const struct prices *prices, struct scenario_set *set, st
         const char *called = gpus_called(set, price->name, &n, arena);
         const char *known = gpus_called(set, NULL, &all, arena);
         if (n == 0)
-            diag_warn(diag, at, "no GPU here is called so; there %s %s", all == 1 ? "is" : "are", known);
+            diag_warn(
+                diag, at, "no GPU here is called so; there %s %s", all == 1 ? "is" : "are", known);
         if (n > 1)
-            diag_input(diag, at, "several GPUs of this search are called so: %s; give more of the name", called);
+            diag_input(diag, at,
+                "several GPUs of this search are called so: %s; give more of the name", called);
         for (int i = 0; i < set->n_points && n == 1; i++) {
             struct hw_gpu *gpu = &set->points[i].hw.gpu;
             if (price_is_called(gpu->name, price->name))
-                gpu->price = (struct quantity){price->usd_per_hour, 0, QUANTITY_ASSUMED, from, NULL};
+                gpu->price =
+                    (struct quantity){price->usd_per_hour, 0, QUANTITY_ASSUMED, from, NULL};
         }
     }
     return diag->worst;

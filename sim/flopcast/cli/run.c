@@ -64,10 +64,12 @@ static void take_trace_ranks(void *self, const struct argument *argument)
         char *end = NULL;
         long rank = strtol(at, &end, 10);
         if (*at < '0' || *at > '9' || rank > INT32_MAX || (*end != ',' && *end != '\0'))
-            argp_error(argument->state, "--trace-ranks %s: numbers of ranks are wanted, as in 0,8", list);
+            argp_error(
+                argument->state, "--trace-ranks %s: numbers of ranks are wanted, as in 0,8", list);
         for (int i = 0; i < run->trace_ranks.n; i++)
             if (run->trace_ranks.at[i] == rank)
-                argp_error(argument->state, "--trace-ranks %s: rank %ld is there twice", list, rank);
+                argp_error(
+                    argument->state, "--trace-ranks %s: rank %ld is there twice", list, rank);
         vec_push(&run->trace_ranks, (int)rank);
         if (*end == '\0')
             return;
@@ -87,11 +89,14 @@ static void cli_run_check(void *self, struct argp_state *state)
     if (run->plan && run->db)
         argp_error(state, "--plan simulates nothing that --db could store; leave out one of them");
     if (run->plan && run->trace)
-        argp_error(state, "--plan simulates nothing that --trace could show; leave out one of them");
+        argp_error(
+            state, "--plan simulates nothing that --trace could show; leave out one of them");
     if (run->plan && run->measured.texts.n > 0)
-        argp_error(state, "--plan simulates nothing that --measured could correct; leave out one of them");
+        argp_error(
+            state, "--plan simulates nothing that --measured could correct; leave out one of them");
     if (run->plan && run->samples > 0)
-        argp_error(state, "--plan simulates nothing that --samples could repeat; leave out one of them");
+        argp_error(
+            state, "--plan simulates nothing that --samples could repeat; leave out one of them");
     if (run->plan && run->chakra)
         argp_error(state, "--plan prints the plan that --chakra writes; leave out one of them");
     if (run->trace && !trace_can_write(run->trace))
@@ -101,7 +106,8 @@ static void cli_run_check(void *self, struct argp_state *state)
     if (run->trace_ranks.n > 0 && !run->trace)
         argp_error(state, "--trace-ranks is for --trace FILE");
     if (run->shard.shards > 0 && !run->db)
-        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
+        argp_error(state,
+            "--shard is for --db PATH, where the part is kept; each shard has its own database");
     if (run->shard.shards > 0 && (run->plan || run->trace || run->chakra))
         argp_error(state, "--shard simulates a part; leave out --plan, --trace and --chakra");
     if (run->chakra && run->files.n > 1)
@@ -113,31 +119,40 @@ static void cli_run_check(void *self, struct argp_state *state)
 #define AT(at) .member = offsetof(struct run, at)
 static const struct command_option options[] = {
     {"db", "PATH",
-        "Store each finished point in this database, and take points from it that were simulated before; created if "
+        "Store each finished point in this database, and take points from it that were simulated "
+        "before; created if "
         "missing",
         OPTION_TEXT, AT(db)},
     {"again", NULL, "Also simulate points that the database has", OPTION_FLAG, AT(again)},
-    {"set", "KEY=VALUE", "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated",
+    {"set", "KEY=VALUE",
+        "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated",
         OPTION_SET, AT(overrides)},
     {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
     JOB_OPTIONS(struct run),
     MEASURED_OPTION(struct run),
     {"format", "FORMAT",
-        "table (default), csv, with a column for each swept setting, or json; json also holds every setting of a "
+        "table (default), csv, with a column for each swept setting, or json; json also holds "
+        "every setting of a "
         "point, with its unit and whether it comes from a file, from --set or is the default",
         OPTION_NAME, AT(format), .names = records_format_names},
     {"samples", "K",
-        "Also simulate every point K times, with numbers drawn from their standard errors and other seeds of the "
+        "Also simulate every point K times, with numbers drawn from their standard errors and "
+        "other seeds of the "
         "noise: median and 90 % interval; what the model leaves out is not in it",
         OPTION_SAMPLES, AT(samples)},
     SHARD_OPTION(struct run, "points"),
-    {"plan", NULL, "Print the compiled steps, op by op, instead of simulating them", OPTION_FLAG, AT(plan)},
-    {"trace", "FILE", "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev",
+    {"plan", NULL, "Print the compiled steps, op by op, instead of simulating them", OPTION_FLAG,
+        AT(plan)},
+    {"trace", "FILE",
+        "Write the last step of the one point as a Chrome trace, .json or .json.gz, for "
+        "ui.perfetto.dev",
         OPTION_TEXT, AT(trace)},
-    {"trace-ranks", "LIST", "Ranks in the trace, as 0,8 (default: 0; of a pipeline the first of each stage)",
+    {"trace-ranks", "LIST",
+        "Ranks in the trace, as 0,8 (default: 0; of a pipeline the first of each stage)",
         OPTION_TAKE, .take = take_trace_ranks, .flags = OPTION_LIST},
     {"chakra", "FOLDER",
-        "Write a step of the one point as Chakra execution traces, a file a rank, with the files of ASTRA-sim",
+        "Write a step of the one point as Chakra execution traces, a file a rank, with the files "
+        "of ASTRA-sim",
         OPTION_TEXT, AT(chakra)},
     {"quiet", NULL, "Print nothing but errors", OPTION_FLAG, AT(quiet), .letter = 'q'},
     {0},
@@ -153,8 +168,8 @@ static int cli_run_load_all(struct run *run)
     for (int i = 0; i < run->files.n; i++) {
         struct diag diag = DIAG_INIT;
         run->files.at[i] = files_find(&run->arena, FILES_SCENARIOS, run->files.at[i]);
-        scenario_load(
-            &run->sets[i], run->files.at[i], run->overrides.list.at, run->overrides.list.n, &run->arena, &diag);
+        scenario_load(&run->sets[i], run->files.at[i], run->overrides.list.at,
+            run->overrides.list.n, &run->arena, &diag);
         int status = cli_report(&diag);
         if (status != CLI_OK && worst != CLI_WORLD)
             worst = status;
@@ -180,7 +195,8 @@ static void take_first_of_stages(struct run *run, const struct scenario_point *p
 {
     struct mesh mesh;
     const char *bad;
-    bool valid = strategy_mesh(&mesh, &point->options.strategy, &point->hw, (int)point->options.cluster.gpus, &bad);
+    bool valid = strategy_mesh(
+        &mesh, &point->options.strategy, &point->hw, (int)point->options.cluster.gpus, &bad);
     for (int stage = 0; stage < (valid ? mesh.size[AXIS_PP] : 1); stage++)
         vec_push(&run->trace_ranks, stage * (valid ? mesh.stride[AXIS_PP] : 0));
 }
@@ -196,8 +212,9 @@ static int request_trace(struct run *run)
     vary_refuse_several(&run->sets[0], "--trace shows one", &run->arena, &diag);
     for (int i = 0; i < run->trace_ranks.n; i++)
         if (run->sets[0].n_points == 1 && run->trace_ranks.at[i] >= point->options.cluster.gpus)
-            diag_input(&diag, (struct source_pos){0}, "--trace-ranks: there is no rank %d among %lld GPUs",
-                run->trace_ranks.at[i], (long long)point->options.cluster.gpus);
+            diag_input(&diag, (struct source_pos){0},
+                "--trace-ranks: there is no rank %d among %lld GPUs", run->trace_ranks.at[i],
+                (long long)point->options.cluster.gpus);
     point->options.exec.trace_ranks = run->trace_ranks.at;
     point->options.exec.n_trace_ranks = run->trace_ranks.n;
     return cli_report(&diag);
@@ -211,15 +228,16 @@ static int check_chakra(struct run *run)
 }
 
 /* The plan is made again, there: results do not keep it. */
-static enum status write_chakra(const char *folder, const char *file, const struct run *run, struct diag *diag)
+static enum status write_chakra(
+    const char *folder, const char *file, const struct run *run, struct diag *diag)
 {
     struct program_words words = {0};
     const char *const first[] = {"chakra", "export", folder, file};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)
         vec_push(&words.list, arena_strdup(&words.texts, first[i]));
     for (int i = 0; i < run->overrides.list.n; i++)
-        vec_push(&words.list,
-            arena_printf(&words.texts, "%s=%s", run->overrides.list.at[i].key, run->overrides.list.at[i].value));
+        vec_push(&words.list, arena_printf(&words.texts, "%s=%s", run->overrides.list.at[i].key,
+                                  run->overrides.list.at[i].value));
     enum status status = program_run(PROGRAM_INTEROP, &words, diag);
     vec_free(&words.list);
     arena_release(&words.texts);
@@ -244,7 +262,8 @@ struct work {
     bool *others, *other_samples; /* of other parts */
     int own_points;
     struct store_run *stored; /* NULL: no database */
-    struct sure sure, plain;  /* with what was measured, and without: points are stored as simulated */
+    struct sure sure,
+        plain; /* with what was measured, and without: points are stored as simulated */
     struct own_runs measured;
     struct waiting *waiting;
     bool quiet;
@@ -286,14 +305,16 @@ static bool keep_point(void *self, int point)
 {
     struct work *work = self;
     sure_set(&work->plain, &work->set->points[point], &work->results[point], 1);
-    return store_run_point(work->stored, point, &work->results[point], &work->diag) == STATUS_OK && !stop_asked();
+    return store_run_point(work->stored, point, &work->results[point], &work->diag) == STATUS_OK &&
+           !stop_asked();
 }
 
 static bool keep_sample(void *self, int job)
 {
     struct work *work = self;
     int point = job / work->run->samples, sample = job % work->run->samples;
-    return store_run_sample(work->stored, point, sample, &work->results[point], &work->diag) == STATUS_OK &&
+    return store_run_sample(work->stored, point, sample, &work->results[point], &work->diag) ==
+               STATUS_OK &&
            !stop_asked();
 }
 
@@ -303,7 +324,8 @@ static void say_known(const struct work *work, const char *what, const bool *kno
     for (int i = 0; i < n; i++)
         found += known[i];
     if (found > 0 && !work->quiet && work->pass.first)
-        fprintf(stderr, "%s: %d of %d %s are in %s already and are not simulated again (--again does)\n",
+        fprintf(stderr,
+            "%s: %d of %d %s are in %s already and are not simulated again (--again does)\n",
             work->set->points[0].options.name, found, n, what, work->run->db);
 }
 
@@ -316,8 +338,10 @@ static enum status begin_stored(struct work *work, struct store *store, struct d
         .shard = run->shard.shard,
         .shards = run->shard.shards,
         .shard_points = work->own_points,
-        .again = (run->again && (!work->pass.answers || ranks_count(run->ranks) == 1)) || run->trace};
-    enum status status = store_run_begin(&work->stored, store, &asked, work->results, work->arenas, work->known, diag);
+        .again =
+            (run->again && (!work->pass.answers || ranks_count(run->ranks) == 1)) || run->trace};
+    enum status status = store_run_begin(
+        &work->stored, store, &asked, work->results, work->arenas, work->known, diag);
     if (status == STATUS_OK)
         say_known(work, "points", work->known, work->set->n_points);
     return status;
@@ -338,7 +362,8 @@ static enum status simulate_points(struct work *work, struct diag *diag)
         .keep = work->stored ? keep_point : NULL,
         .progress = cli_run_show_progress,
         .self = work};
-    return loop_end(work, scenario_simulate_some(work->results, work->arenas, work->set, &loop, diag), diag);
+    return loop_end(
+        work, scenario_simulate_some(work->results, work->arenas, work->set, &loop, diag), diag);
 }
 
 static enum status simulate_samples(struct work *work, struct diag *diag)
@@ -352,12 +377,13 @@ static enum status simulate_samples(struct work *work, struct diag *diag)
         .self = work};
     enum status status = STATUS_OK;
     if (work->stored) {
-        status = store_run_samples(work->stored, work->results, work->arenas, work->known_samples, diag);
+        status =
+            store_run_samples(work->stored, work->results, work->arenas, work->known_samples, diag);
         say_known(work, "samples", work->known_samples, n);
     }
     if (status == STATUS_OK)
-        status =
-            scenario_sample_some(work->results, work->arenas, work->set, &run->uncertainty, run->samples, &loop, diag);
+        status = scenario_sample_some(
+            work->results, work->arenas, work->set, &run->uncertainty, run->samples, &loop, diag);
     return loop_end(work, status, diag);
 }
 
@@ -392,7 +418,8 @@ static enum status keep_given(struct work *work, struct diag *diag)
     struct store_given *given = n > 0 ? xcalloc((size_t)n, sizeof *given) : NULL;
     for (int i = 0; i < n; i++)
         if (work->results[i].exec.status == EXEC_OK && work->results[i].exec.step_time_s > 0)
-            given[i] = (struct store_given){*sure_of_speed(&work->sure, &work->set->points[i], work->results[i].mfu),
+            given[i] = (struct store_given){
+                *sure_of_speed(&work->sure, &work->set->points[i], work->results[i].mfu),
                 measured_of(&work->measured, &work->set->points[i])};
     enum status status = store_run_given(work->stored, given, diag);
     free(given);
@@ -445,12 +472,12 @@ static void cli_run_leave_to_others(struct work *work)
 static void say_shard(const struct work *work)
 {
     const struct run *run = work->run;
-    printf("%s: shard %d/%d, its %d of %d points are in %s\n", work->set->points[0].options.name, run->shard.shard,
-        run->shard.shards, work->own_points, work->set->n_points, run->db);
+    printf("%s: shard %d/%d, its %d of %d points are in %s\n", work->set->points[0].options.name,
+        run->shard.shard, run->shard.shards, work->own_points, work->set->n_points, run->db);
 }
 
-static void simulate_pass(
-    const struct run *run, struct scenario_set *set, struct store *store, struct pass pass, struct diag *diag)
+static void simulate_pass(const struct run *run, struct scenario_set *set, struct store *store,
+    struct pass pass, struct diag *diag)
 {
     size_t n = (size_t)set->n_points;
     struct work work = {.run = run,
@@ -469,7 +496,8 @@ static void simulate_pass(
     work.measured.command = "run";
     work.measured.quiet = work.quiet;
     if (pass.answers)
-        status = own_runs_simulate(&work.measured, &work.sure, &run->measured, set, &run->overrides, &work.texts, diag);
+        status = own_runs_simulate(
+            &work.measured, &work.sure, &run->measured, set, &run->overrides, &work.texts, diag);
     if (status == STATUS_OK)
         status = simulate_all(&work, store, diag);
     bool whole = status == STATUS_OK && !stop_asked() && pass.answers;
@@ -495,9 +523,9 @@ static void simulate_pass(
     free(work.other_samples);
 }
 
-/* After each round rank 0 has stored what all have made. Ranks wait for one another at its end: 10,000 points whose
- * times were recorded keep 64 ranks 79 % busy in one round, 73 % in four and 64 % in eight (results/notes/program.md).
- * A run that is made again is one run, in one round. */
+/* After each round rank 0 has stored what all have made. Ranks wait for one another at its end:
+ * 10,000 points whose times were recorded keep 64 ranks 79 % busy in one round, 73 % in four and 64
+ * % in eight (results/notes/program.md). A run that is made again is one run, in one round. */
 static int count_rounds(const struct run *run, const struct scenario_set *set)
 {
     enum { MOST_ROUNDS = 4, POINTS_OF_A_RANK = 8 };
@@ -505,15 +533,16 @@ static int count_rounds(const struct run *run, const struct scenario_set *set)
     return rounds < 1 || run->again ? 1 : rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS;
 }
 
-/* Every rank does its parts of the points, and rank 0 takes them all in. A point with a mistake is left to the pass
- * that answers, which says it. */
+/* Every rank does its parts of the points, and rank 0 takes them all in. A point with a mistake is
+ * left to the pass that answers, which says it. */
 static void cli_run_simulate_with_ranks(
     const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
 {
     int ranks = ranks_count(run->ranks), rounds = count_rounds(run, set);
     for (int round = 0; round < rounds; round++) {
         const struct pass pass = {
-            .part = {round * ranks + ranks_number(run->ranks) + 1, rounds * ranks}, .first = round == 0};
+            .part = {round * ranks + ranks_number(run->ranks) + 1, rounds * ranks},
+            .first = round == 0};
         struct diag own = DIAG_INIT;
         if (!stop_asked() && diag->worst == STATUS_OK)
             simulate_pass(run, set, store, pass, &own);
@@ -523,7 +552,8 @@ static void cli_run_simulate_with_ranks(
     }
 }
 
-static void cli_run_simulate(const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
+static void cli_run_simulate(
+    const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
 {
     bool ranks = ranks_count(run->ranks) > 1 && !run->trace && !run->chakra;
     if (ranks)
@@ -554,7 +584,9 @@ static int cli_run_all(const struct run *run)
     fputs(json ? "\n]\n" : "", stdout);
     store_close(store);
     if (stop_asked())
-        fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", run->db);
+        fprintf(stderr,
+            "flopcast: stopped; what is finished is in %s, and the same command goes on\n",
+            run->db);
     return cli_report(&diag);
 }
 
@@ -568,16 +600,24 @@ int cmd_run(int argc, char **argv)
         .take = cli_run_take_file,
         .check = cli_run_check,
         .doc = "Simulate all points of the scenarios and print the results.\v"
-               "If any file has a mistake, nothing is simulated or stored. Out of memory is a result, not an error.\n\n"
-               "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: each finished point is "
-               "stored, and the same command goes on with the missing ones. A point with the settings, files and seed "
-               "of a stored one is not simulated again, even if that one belongs to another scenario, unless the "
+               "If any file has a mistake, nothing is simulated or stored. Out of memory is a "
+               "result, not an error.\n\n"
+               "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: "
+               "each finished point is "
+               "stored, and the same command goes on with the missing ones. A point with the "
+               "settings, files and seed "
+               "of a stored one is not simulated again, even if that one belongs to another "
+               "scenario, unless the "
                "program has changed. Figures show a scenario's newest run.\n\n"
-               "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula, and count of "
-               "causal attention what report.attention_flop says; MFU: the model FLOP's share of the precision's dense "
-               "peak, independent of both (half of causal attention, so never above 1; fp8_mixed: of FP8's peak, "
+               "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula, "
+               "and count of "
+               "causal attention what report.attention_flop says; MFU: the model FLOP's share of "
+               "the precision's dense "
+               "peak, independent of both (half of causal attention, so never above 1; fp8_mixed: "
+               "of FP8's peak, "
                "fp4_mixed: of FP4's); "
-               "exposed comm: compute waits for the network; bubble: it waits for another stage of the pipeline, which "
+               "exposed comm: compute waits for the network; bubble: it waits for another stage of "
+               "the pipeline, which "
                "is not "
                "counted as exposed; HBM peak: the most that tensors take; reserved: "
                "the most that PyTorch's allocator holds, without CUDA context and NCCL."};

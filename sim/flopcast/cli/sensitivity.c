@@ -33,12 +33,14 @@ struct command {
 
 #define AT(at) .member = offsetof(struct command, at)
 static const struct command_option options[] = {
-    {"set", "KEY=VALUE", "Set an option, as in --set cluster.gpus=64; may be repeated", OPTION_SET, AT(overrides)},
+    {"set", "KEY=VALUE", "Set an option, as in --set cluster.gpus=64; may be repeated", OPTION_SET,
+        AT(overrides)},
     {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
     JOB_OPTIONS(struct command),
-    {"db", "PATH", "Store the result in this database, for `flopcast plot sensitivity`", OPTION_TEXT, AT(db)},
-    {"top", "N", "table: the N parameters with the largest effect (default: 15)", OPTION_COUNT, AT(top),
-        .most = MOST_ITEMS},
+    {"db", "PATH", "Store the result in this database, for `flopcast plot sensitivity`",
+        OPTION_TEXT, AT(db)},
+    {"top", "N", "table: the N parameters with the largest effect (default: 15)", OPTION_COUNT,
+        AT(top), .most = MOST_ITEMS},
     RECORDS_OPTION(struct command),
     {0},
 };
@@ -60,7 +62,8 @@ static double sensitivity_error_of(const struct sensitivity_part *part)
 
 static const char *source_of(const struct sensitivity_part *part)
 {
-    return part->parameter ? part->parameter->number.source : "what the host costs (strategy/strategy.h), all together";
+    return part->parameter ? part->parameter->number.source
+                           : "what the host costs (strategy/strategy.h), all together";
 }
 
 static const char *sensitivity_value_of(const struct sensitivity_part *part, struct arena *arena)
@@ -68,30 +71,33 @@ static const char *sensitivity_value_of(const struct sensitivity_part *part, str
     char text[64];
     if (!part->parameter)
         return "host.*";
-    return arena_strdup(
-        arena, quantity_format(text, sizeof text, part->parameter->number.value, part->parameter->dimension));
+    return arena_strdup(arena, quantity_format(text, sizeof text, part->parameter->number.value,
+                                   part->parameter->dimension));
 }
 
-static void sensitivity_fill(
-    struct rows *rows, const struct sensitivity *s, const struct sensitivity_part *part, struct arena *arena)
+static void sensitivity_fill(struct rows *rows, const struct sensitivity *s,
+    const struct sensitivity_part *part, struct arena *arena)
 {
     double variance = s->independent * s->independent;
     rows_next(rows);
     rows_text(rows, COLUMN("parameter", "number"), sensitivity_name_of(part));
     rows_number_as(rows, "value", "", sensitivity_value_of(part, arena));
     rows_text(rows, COLUMN("kind"), sensitivity_kind_of(part));
-    rows_real(rows, COLUMN("spread", "standard", "error, %", PERCENT, 1), true, sensitivity_error_of(part));
+    rows_real(rows, COLUMN("spread", "standard", "error, %", PERCENT, 1), true,
+        sensitivity_error_of(part));
     rows_text(rows, COLUMN(NULL, "kind"), sensitivity_kind_of(part));
-    rows_real(rows, COLUMN("low_tflops_per_gpu", "lower", "TFLOPS/GPU", .digits = 2), true, part->low);
-    rows_real(rows, COLUMN("high_tflops_per_gpu", "higher", "TFLOPS/GPU", .digits = 2), true, part->high);
+    rows_real(
+        rows, COLUMN("low_tflops_per_gpu", "lower", "TFLOPS/GPU", .digits = 2), true, part->low);
+    rows_real(
+        rows, COLUMN("high_tflops_per_gpu", "higher", "TFLOPS/GPU", .digits = 2), true, part->high);
     rows_real(rows, COLUMN(NULL, "effect", "%", PERCENT, 2, .sign = true), true, part->effect);
     rows_real(rows, COLUMN(NULL, "of the", "variance, %", .digits = 1), true,
         PERCENT * part->effect * part->effect / variance);
     rows_text(rows, COLUMN("source", "source", .spare = 1), source_of(part));
 }
 
-static void sensitivity_print(
-    FILE *out, const struct rows *rows, const struct command *command, const struct sensitivity *s, const char *point)
+static void sensitivity_print(FILE *out, const struct rows *rows, const struct command *command,
+    const struct sensitivity *s, const char *point)
 {
     if (command->format == RECORDS_TABLE)
         fprintf(out, "%s: %.2f TFLOPS per GPU\n\n", point, s->tflops_per_gpu);
@@ -102,16 +108,19 @@ static void sensitivity_print(
         fprintf(out, "and %d more (--top %d)\n", s->n_parts - command->top, s->n_parts);
     fputc('\n', out);
     words_paragraph_of(out,
-        "All together, one standard deviation: %.2f %% if they were independent, %.2f %% as fits correlate them. "
-        "What the model leaves out is not in it.\n%d more numbers that have errors change nothing here.",
+        "All together, one standard deviation: %.2f %% if they were independent, %.2f %% as fits "
+        "correlate them. "
+        "What the model leaves out is not in it.\n%d more numbers that have errors change nothing "
+        "here.",
         PERCENT * s->independent, PERCENT * s->correlated, s->n_idle);
 }
 
-static void sensitivity_keep(const char *db, const struct rows *rows, const struct sensitivity *s, const char *scenario,
-    const char *point, struct diag *diag)
+static void sensitivity_keep(const char *db, const struct rows *rows, const struct sensitivity *s,
+    const char *scenario, const char *point, struct diag *diag)
 {
     const struct record_cell head[] = {cell_text("scenario", scenario), cell_text("label", point),
-        cell_real("tflops_per_gpu", true, s->tflops_per_gpu), cell_real("independent", true, s->independent),
+        cell_real("tflops_per_gpu", true, s->tflops_per_gpu),
+        cell_real("independent", true, s->independent),
         cell_real("correlated", true, s->correlated), cell_int("idle", s->n_idle)};
     rows_keep(rows, db, "sensitivity", "sensitivity_part", head, sizeof head / sizeof *head, diag);
 }
@@ -125,7 +134,8 @@ static void sensitivity_run(struct command *command, struct scenario_set *set, s
     if (scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag) != STATUS_OK)
         return;
     struct waiting *waiting = waiting_begin("sensitivity", point->options.name, "runs", set, false);
-    enum status status = scenario_sensitivity(&s, point, &uncertainty, waiting_count, waiting, arena, diag);
+    enum status status =
+        scenario_sensitivity(&s, point, &uncertainty, waiting_count, waiting, arena, diag);
     waiting_end(waiting);
     if (status != STATUS_OK)
         return;
@@ -148,18 +158,23 @@ int cmd_sensitivity(int argc, char **argv)
         .one = "scenario",
         AT(file),
         .missing = "a scenario file is missing",
-        .doc = "What a prediction depends on: every number that has an error, one at a time, one standard error lower "
+        .doc = "What a prediction depends on: every number that has an error, one at a time, one "
+               "standard error lower "
                "and higher; the one with the largest effect first.\v"
-               "The numbers are those that `flopcast run --samples` draws, of GPU, node and cluster and of the host; "
-               "errors without a fit are 20 % for assumed numbers and 5 % for measured ones. The scenario must be one "
-               "point. Effects are half of what the logarithm of speed changes by; their squares add up to the "
+               "The numbers are those that `flopcast run --samples` draws, of GPU, node and "
+               "cluster and of the host; "
+               "errors without a fit are 20 % for assumed numbers and 5 % for measured ones. The "
+               "scenario must be one "
+               "point. Effects are half of what the logarithm of speed changes by; their squares "
+               "add up to the "
                "variance of samples, as far as the step is a product of powers of the numbers."};
     struct command command = {.top = TOP};
     command_line_parse(&line, argc, argv, &command);
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
-    scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
+    scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n,
+        &command.arena, &diag);
     if (diag.worst == STATUS_OK)
         vary_refuse_several(&set, "`flopcast sensitivity` is of one", &command.arena, &diag);
     if (diag.worst == STATUS_OK) {

@@ -41,9 +41,11 @@ static bool kind_by_keys(enum kind *kind, struct config_node root)
     return alone;
 }
 
-/* What a file describes follows from what it refers to: a cluster names its node, a node its GPU, a GPU nothing. Where
- * it does not say, by its keys, or by the file that it extends; links: how many more are followed. */
-static enum status find_kind(enum kind *kind, const char *path, int links, struct arena *arena, struct diag *diag)
+/* What a file describes follows from what it refers to: a cluster names its node, a node its GPU, a
+ * GPU nothing. Where it does not say, by its keys, or by the file that it extends; links: how many
+ * more are followed. */
+static enum status find_kind(
+    enum kind *kind, const char *path, int links, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
     const char *extends = NULL;
@@ -56,16 +58,17 @@ static enum status find_kind(enum kind *kind, const char *path, int links, struc
     if (extending && !kind_by_keys(kind, root) && links > 0)
         status = hw_extended(&extends, FILES_HARDWARE, root, arena, diag);
     if (extends && access(extends, R_OK) != 0) /* reported here, as its kind is not known */
-        status = diag_input(diag, config_pos(config_find(root, "extends")), "cannot open '%s': %s%s", extends,
-            strerror(errno), files_hint(arena, FILES_HARDWARE, extends));
+        status =
+            diag_input(diag, config_pos(config_find(root, "extends")), "cannot open '%s': %s%s",
+                extends, strerror(errno), files_hint(arena, FILES_HARDWARE, extends));
     config_free(doc);
     if (status == STATUS_OK && extends)
         status = find_kind(kind, extends, links - 1, arena, diag);
     return status;
 }
 
-static enum status topology_load(
-    struct hw *hw, struct hw_sources *sources, const char *path, struct arena *arena, struct diag *diag)
+static enum status topology_load(struct hw *hw, struct hw_sources *sources, const char *path,
+    struct arena *arena, struct diag *diag)
 {
     enum { MOST_LINKS = 16 }; /* the loader reports a circle */
     enum kind kind = GPU;
@@ -79,20 +82,25 @@ static enum status topology_load(
     if (kind == GPU)
         return hw_load_gpu_from(&hw->gpu, &sources->gpu, path, arena, diag);
     status = hw_load_node_from(&hw->node, &sources->node, path, arena, diag);
-    return status == STATUS_OK ? hw_load_gpu_from(&hw->gpu, &sources->gpu, hw->node.gpu_path, arena, diag) : status;
+    return status == STATUS_OK
+               ? hw_load_gpu_from(&hw->gpu, &sources->gpu, hw->node.gpu_path, arena, diag)
+               : status;
 }
 
 /* How many channels NCCL lays across nodes and why, and whether they fill the NICs. */
 static void print_channels(FILE *out, const struct hw *hw)
 {
     char words[256], carried[64], there[64];
-    fprintf(out, "collectives across nodes\n  NCCL lays %s\n", coll_channels_words(words, sizeof words, hw));
+    fprintf(out, "collectives across nodes\n  NCCL lays %s\n",
+        coll_channels_words(words, sizeof words, hw));
     double channels = coll_channels(true, hw);
     double channels_Bps = channels * hw->cluster.nccl_channel_bandwidth.value;
     double nics_Bps = hw->node.nics.value * hw->node.nic_bandwidth.value;
     quantity_format(there, sizeof there, nics_Bps, DIM_BYTES_PER_S);
     if (channels_Bps > 0 && channels_Bps < nics_Bps)
-        fprintf(out, "  NCCL's channels carry %s of the %s of a node's NICs (channels x nccl_channel_bandwidth)\n",
+        fprintf(out,
+            "  NCCL's channels carry %s of the %s of a node's NICs (channels x "
+            "nccl_channel_bandwidth)\n",
             quantity_format(carried, sizeof carried, channels_Bps, DIM_BYTES_PER_S), there);
     if (coll_link_bound(hw, true) == COLL_BOUND_PCIE)
         fprintf(out, "  PCIe carries %s of the %s of a node's NICs (pcie_bandwidth)\n",
@@ -100,8 +108,8 @@ static void print_channels(FILE *out, const struct hw *hw)
 }
 
 /* A row a number or choice of one file. part: "cluster", "node", "gpu". */
-static void topology_add_records(struct records *records, const char *part, const char *name, const char *prefix,
-    const struct config_table *table, const void *from, struct arena *arena)
+static void topology_add_records(struct records *records, const char *part, const char *name,
+    const char *prefix, const struct config_table *table, const void *from, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -109,17 +117,20 @@ static void topology_add_records(struct records *records, const char *part, cons
         const char *key = arena_printf(arena, "%s%s", prefix, field->key);
         struct quantity q = {0};
         if (field->type == FIELD_SECTION)
-            topology_add_records(records, part, name, arena_printf(arena, "%s.", key), field->section, at, arena);
+            topology_add_records(
+                records, part, name, arena_printf(arena, "%s.", key), field->section, at, arena);
         if (field->type == FIELD_SOURCED)
             q = *(const struct quantity *)at;
         const char *choice = field->type == FIELD_ENUM ? field->names[*(const int *)at] : NULL;
         if (!choice && !quantity_is_set(q))
             continue;
         const char *unit = dimension_unit(field->dimension);
-        RECORDS_ROW(records, cell_text("part", part), cell_text("name", name), cell_text("key", key),
-            cell_real("value", !choice, q.value), cell_text("choice", choice),
-            cell_text("unit", !choice && *unit ? unit : NULL), cell_text("kind", choice ? NULL : hw_kind_name(q.kind)),
-            cell_real("std_error", q.std_error > 0, q.std_error), cell_text("source", choice ? NULL : q.source));
+        RECORDS_ROW(records, cell_text("part", part), cell_text("name", name),
+            cell_text("key", key), cell_real("value", !choice, q.value),
+            cell_text("choice", choice), cell_text("unit", !choice && *unit ? unit : NULL),
+            cell_text("kind", choice ? NULL : hw_kind_name(q.kind)),
+            cell_real("std_error", q.std_error > 0, q.std_error),
+            cell_text("source", choice ? NULL : q.source));
     }
 }
 
@@ -129,9 +140,11 @@ static void topology_print_records(FILE *out, const struct hw *hw, enum records_
     struct arena arena = ARENA_INIT;
     struct records records = records_begin(out, format);
     if (hw->cluster.name)
-        topology_add_records(&records, "cluster", hw->cluster.name, "", &hw_cluster_table, &hw->cluster, &arena);
+        topology_add_records(
+            &records, "cluster", hw->cluster.name, "", &hw_cluster_table, &hw->cluster, &arena);
     if (hw->node.name)
-        topology_add_records(&records, "node", hw->node.name, "", &hw_node_table, &hw->node, &arena);
+        topology_add_records(
+            &records, "node", hw->node.name, "", &hw_node_table, &hw->node, &arena);
     topology_add_records(&records, "gpu", hw->gpu.name, "", &hw_gpu_table, &hw->gpu, &arena);
     records_end(&records);
     arena_release(&arena);
@@ -164,11 +177,13 @@ int cmd_topology(int argc, char **argv)
         return cmd_elsewhere(argc - 1, argv + 1);
     }
     const struct command_line line = {options, "FILE",
-        "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and source. FILE is one "
-        "of topologies/clusters, nodes or gpus.\v'flopcast topology import --help': a node from what a machine says "
+        "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and "
+        "source. FILE is one "
+        "of topologies/clusters, nodes or gpus.\v'flopcast topology import --help': a node from "
+        "what a machine says "
         "about itself.",
-        COMMON_TABLE, "file", .member = offsetof(struct one_file, path), .missing = "a file is missing",
-        .files = FILES_CLUSTERS};
+        COMMON_TABLE, "file", .member = offsetof(struct one_file, path),
+        .missing = "a file is missing", .files = FILES_CLUSTERS};
     struct one_file file = {0};
     command_line_parse(&line, argc, argv, &file);
     struct arena arena = ARENA_INIT;
@@ -176,7 +191,8 @@ int cmd_topology(int argc, char **argv)
     struct hw hw;
     struct hw_sources sources;
     bool table = file.format == RECORDS_TABLE;
-    if (topology_load(&hw, &sources, files_find(&arena, FILES_HARDWARE, file.path), &arena, &diag) == STATUS_OK &&
+    if (topology_load(&hw, &sources, files_find(&arena, FILES_HARDWARE, file.path), &arena,
+            &diag) == STATUS_OK &&
         table)
         topology_print_table(stdout, &hw, &sources);
     else if (diag.worst == STATUS_OK)

@@ -33,11 +33,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the job of a search: a scenario, or a model with what the command line says, by one strategy or by all of them
- * ---- */
+/* ---- the job of a search: a scenario, or a model with what the command line says, by one strategy
+ * or by all of them ---- */
 
-/* Strategies, and the stack profiles that people run them with; no profile: PyTorch's eager kernels. word: another name
- * of this one alone. */
+/* Strategies, and the stack profiles that people run them with; no profile: PyTorch's eager
+ * kernels. word: another name of this one alone. */
 static const struct variant {
     const char *strategy, *stack, *word;
 } variants[] = {{"megatron", "megatron-core", NULL}, {"fsdp", "torch-compile", "fsdp1"},
@@ -49,7 +49,9 @@ static const char *given(const struct tune_command *command, const char *path)
 {
     const char *value = NULL;
     for (int i = 0; i < command->overrides.list.n; i++)
-        value = strcmp(command->overrides.list.at[i].key, path) == 0 ? command->overrides.list.at[i].value : value;
+        value = strcmp(command->overrides.list.at[i].key, path) == 0
+                    ? command->overrides.list.at[i].value
+                    : value;
     return value;
 }
 
@@ -63,7 +65,8 @@ static bool is_model(const struct scenario_set *set)
 static bool tune_is_called(const struct variant *variant, const char *strategy)
 {
     const struct strategy_word *word = strategy_word(strategy);
-    if (strcmp(strategy, variant->strategy) == 0 || (variant->word && strcmp(strategy, variant->word) == 0))
+    if (strcmp(strategy, variant->strategy) == 0 ||
+        (variant->word && strcmp(strategy, variant->word) == 0))
         return true;
     return word && strcmp(word->path, "fsdp.version") != 0 &&
            strcmp(strategy_kind_names[word->kind], variant->strategy) == 0;
@@ -100,8 +103,8 @@ static const char PIPELINE[] = "parallelism.pipeline", VIRTUAL[] = "parallelism.
 
 /* The scenario with a strategy and its stack, where none is given; variant: or NULL. split:
  * without what splits blocks. split false leaves out degrees that split blocks over stages. */
-static void load_with(struct scenario_set *out, struct tune_command *command, const struct variant *variant, bool split,
-    struct diag *diag)
+static void load_with(struct scenario_set *out, struct tune_command *command,
+    const struct variant *variant, bool split, struct diag *diag)
 {
     VEC(struct scenario_override) all = {0};
     for (int i = 0; i < command->overrides.list.n; i++) {
@@ -110,17 +113,19 @@ static void load_with(struct scenario_set *out, struct tune_command *command, co
             vec_push(&all, at);
     }
     if (variant)
-        vec_push(&all, ((struct scenario_override){
-                           "strategy", !command->strategy || is_all(command) ? variant->strategy : command->strategy}));
+        vec_push(&all,
+            ((struct scenario_override){"strategy",
+                !command->strategy || is_all(command) ? variant->strategy : command->strategy}));
     if (variant && variant->stack && !given(command, "stack"))
         vec_push(&all, ((struct scenario_override){"stack", variant->stack}));
     scenario_load(out, command->file, all.at, all.n, &command->arena, diag);
     vec_free(&all);
 }
 
-/* A search shares blocks and batch out over the stages that are given, where the scenario itself cannot. */
-static void load_variant(
-    struct scenario_set *out, struct tune_command *command, const struct variant *variant, struct diag *diag)
+/* A search shares blocks and batch out over the stages that are given, where the scenario itself
+ * cannot. */
+static void load_variant(struct scenario_set *out, struct tune_command *command,
+    const struct variant *variant, struct diag *diag)
 {
     struct tune_options *options = &command->options;
     struct scenario_set plain = {0};
@@ -130,8 +135,8 @@ static void load_variant(
     if (diag->worst == STATUS_OK || (stages == 0 && chunks == 0))
         return;
     load_with(&plain, command, variant, false, &own);
-    if (own.worst != STATUS_OK ||
-        (plain.points[0].options.strategy.kind != STRATEGY_MEGATRON && (variant || !is_model(&plain))))
+    if (own.worst != STATUS_OK || (plain.points[0].options.strategy.kind != STRATEGY_MEGATRON &&
+                                      (variant || !is_model(&plain))))
         return;
     options->pipeline = stages;
     options->virtual_stages = chunks;
@@ -180,13 +185,16 @@ static void tune_load(struct scenario_set *set, struct tune_command *command, st
     struct tune_options *options = &command->options;
     bool all = is_all(command);
     if (!all && command->strategy)
-        vec_push(&command->overrides.list, ((struct scenario_override){"strategy", command->strategy}));
+        vec_push(
+            &command->overrides.list, ((struct scenario_override){"strategy", command->strategy}));
     load_variant(set, command, NULL, diag);
     if (diag->worst != STATUS_OK)
         return;
-    *diag = DIAG_INIT; /* what the scenario's own strategy does not read, another one of the search may */
+    *diag = DIAG_INIT; /* what the scenario's own strategy does not read, another one of the search
+                          may */
     command->is_model = is_model(set);
-    if (!all && (!command->is_model || given(command, "stack")) && (command->strategy || !command->is_model))
+    if (!all && (!command->is_model || given(command, "stack")) &&
+        (command->strategy || !command->is_model))
         return;
     if (!all && given(command, "strategy"))
         command->strategy = given(command, "strategy");
@@ -195,7 +203,8 @@ static void tune_load(struct scenario_set *set, struct tune_command *command, st
         options->global_batch = (int)batch;
     if (options->global_batch == 0) {
         diag_input(diag, (struct source_pos){.file = command->file},
-            "strategies are compared at one batch: give --global-batch N, the sequences of a step of the whole job, as "
+            "strategies are compared at one batch: give --global-batch N, the sequences of a step "
+            "of the whole job, as "
             "in --global-batch 512");
         return;
     }
@@ -218,7 +227,8 @@ static void print_list(FILE *out, const char *head, const char *const *list, int
 
 /* What all candidates have in common, what was tried and cannot be, and what was left aside. A
  * search is only as good as its limits are known, so they stand below each answer. */
-void tune_print_held(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena)
+void tune_print_held(
+    FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena)
 {
     const struct scenario_point *point = &tune->candidates.at[0].point;
     const struct train_options *train = &point->options.strategy.train;
@@ -232,33 +242,37 @@ void tune_print_held(FILE *out, const struct tune_command *command, const struct
     bool tried = is_all(command) || (command->is_model && !command->strategy); /* each of them */
     if (!all && layouts)
         held[n_held++] = "strategy megatron";
-    held[n_held++] = arena_printf(
-        arena, "precision %s, optimizer %s", precision_names[train->precision], optimizer_names[train->optimizer]);
+    held[n_held++] = arena_printf(arena, "precision %s, optimizer %s",
+        precision_names[train->precision], optimizer_names[train->optimizer]);
     if (!all)
         held[n_held++] = arena_printf(arena, "stack %s",
             point->options.stack_path ? files_name_from(arena, NULL, point->options.stack_path)
                                       : "none: eager kernels");
     else
-        held[n_held++] = given(command, "stack") ? "the stack given"
-                                                 : "stacks: megatron-core for megatron, torch-compile (FSDP1) and "
-                                                   "torchtitan (FSDP2, eager) for fsdp, torch-compile for ddp, eager "
-                                                   "kernels for deepspeed";
+        held[n_held++] = given(command, "stack")
+                             ? "the stack given"
+                             : "stacks: megatron-core for megatron, torch-compile (FSDP1) and "
+                               "torchtitan (FSDP2, eager) for fsdp, torch-compile for ddp, eager "
+                               "kernels for deepspeed";
     if (all)
         held[n_held++] = "prefetch as PyTorch has it";
     if (!layouts && tried)
-        not_possible[n_not_possible++] = "layouts of megatron (tensor, context, pipeline, expert parallelism)";
+        not_possible[n_not_possible++] =
+            "layouts of megatron (tensor, context, pipeline, expert parallelism)";
     else if (!layouts)
-        left[n_left++] = "layouts of megatron (tensor, context, pipeline, expert parallelism; --strategy all has them)";
+        left[n_left++] = "layouts of megatron (tensor, context, pipeline, expert parallelism; "
+                         "--strategy all has them)";
     if (!others && tried)
         not_possible[n_not_possible++] = "FSDP, DDP, ZeRO (at this batch on these GPUs)";
     else if (!others)
         left[n_left++] = "FSDP, DDP, ZeRO (--strategy all has them)";
     if (layouts)
-        left[n_left++] = arena_printf(arena, "context parallelism below %d tokens a rank", TUNE_LEAST_CONTEXT_TOKENS);
+        left[n_left++] = arena_printf(
+            arena, "context parallelism below %d tokens a rank", TUNE_LEAST_CONTEXT_TOKENS);
     if (others)
         left[n_left++] = "FSDP and ZeRO with tensor, context or pipeline parallelism";
-    left[n_left++] =
-        arena_printf(arena, "micro-batches above %d and between powers of 2", (int)command->options.max_batch);
+    left[n_left++] = arena_printf(
+        arena, "micro-batches above %d and between powers of 2", (int)command->options.max_batch);
     left[n_left++] = "other schedules than 1F1B, partial recomputation, offload, other precisions";
     print_list(out, "held: ", held, n_held);
     if (n_not_possible > 0)
@@ -266,11 +280,13 @@ void tune_print_held(FILE *out, const struct tune_command *command, const struct
     print_list(out, "not searched: ", left, n_left);
 }
 
-/* While a search goes on: what is best so far, on standard error; and a signal or a closed pipe ends it with what is
- * known. A thread looks on, as a simulation may take longer than anybody wants to wait. */
+/* While a search goes on: what is best so far, on standard error; and a signal or a closed pipe
+ * ends it with what is known. A thread looks on, as a simulation may take longer than anybody wants
+ * to wait. */
 
-static const double SILENT_S = 4, PIPE_SILENT_S = 30; /* before the first line, on a terminal and elsewhere */
-static const double BETWEEN_S = 5;                    /* between two lines */
+static const double SILENT_S = 4,
+                    PIPE_SILENT_S = 30; /* before the first line, on a terminal and elsewhere */
+static const double BETWEEN_S = 5;      /* between two lines */
 
 struct tune_watch {
     const struct tune_command *command;
@@ -279,7 +295,8 @@ struct tune_watch {
     pthread_t thread;
     pthread_mutex_t mutex;
     bool ended;
-    double start_s, silent_s, said_s, best_s; /* silent_s: nothing is said before; best_s: of a step, as it was said */
+    double start_s, silent_s, said_s,
+        best_s; /* silent_s: nothing is said before; best_s: of a step, as it was said */
 };
 
 static double tune_now_s(void)
@@ -332,9 +349,11 @@ static _Noreturn void tune_leave(struct tune_watch *watch)
     _exit(1);
 }
 
-/* What is still to come, by what is left: candidates whose bounds are below the best step, or are not known as they are
- * of other jobs; others only for the places behind it. Time left is by the mean of what ran. */
-static void tune_print_rest(FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
+/* What is still to come, by what is left: candidates whose bounds are below the best step, or are
+ * not known as they are of other jobs; others only for the places behind it. Time left is by the
+ * mean of what ran. */
+static void tune_print_rest(
+    FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
 {
     int ran = 0, left = 0, behind = 0;
     for (int i = 0; i < tune->candidates.n; i++) {
@@ -346,14 +365,16 @@ static void tune_print_rest(FILE *out, const struct tune *tune, const struct tun
         behind += waits && !better;
     }
     if (left > 0)
-        fprintf(out, "; at most %d may be better, about %.0f s", left, s * left / (ran > 0 ? ran : 1));
+        fprintf(
+            out, "; at most %d may be better, about %.0f s", left, s * left / (ran > 0 ? ran : 1));
     else if (behind > 0)
         fprintf(out, "; none is faster by its bound, %d may come behind it", behind);
     else if (!tune->quiet_only)
         fputs(", without noise; the best are run with it", out);
 }
 
-/* A better one than what was said last; how many may still be better, and about how long they take. */
+/* A better one than what was said last; how many may still be better, and about how long they take.
+ */
 static void tune_say(struct tune_watch *watch)
 {
     const struct tune *tune = watch->tune;
@@ -366,7 +387,8 @@ static void tune_say(struct tune_watch *watch)
         if (at->state == TUNE_RAN && (!best || at->quiet.tokens_per_s > best->quiet.tokens_per_s))
             best = at;
     }
-    if (!best || s < watch->silent_s || s - watch->said_s < BETWEEN_S || best->quiet.step_time_s == watch->best_s)
+    if (!best || s < watch->silent_s || s - watch->said_s < BETWEEN_S ||
+        best->quiet.step_time_s == watch->best_s)
         return;
     watch->said_s = s;
     watch->best_s = best->quiet.step_time_s;
@@ -449,43 +471,53 @@ enum { MAX_COUNT = 1 << 20 };
 #define AT(at) .member = offsetof(struct tune_command, at)
 static const struct command_option options[] = {
     {"set", "KEY=VALUE",
-        "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this value alone; may be "
+        "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this "
+        "value alone; may be "
         "repeated",
         OPTION_SET, AT(overrides)},
     {"strategy", "S",
-        "all: every strategy with the stack that people run it with (the default of a model), or one, as in fsdp, "
+        "all: every strategy with the stack that people run it with (the default of a model), or "
+        "one, as in fsdp, "
         "fsdp2, "
         "megatron, zero3, ddp",
         OPTION_TEXT, AT(strategy)},
     JOB_SEARCHED_OPTIONS(struct tune_command),
-    {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens", OPTION_NAME, AT(by),
-        .names = tune_order_names},
+    {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens",
+        OPTION_NAME, AT(by), .names = tune_order_names},
     PRICE_OPTION(struct tune_command),
     {"tokens", "N",
-        "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, M, B and T are "
+        "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, "
+        "M, B and T are "
         "powers of 1000",
         OPTION_TAKE, AT(tokens), .take = argument_tokens},
-    {"max-batch", "N", "Largest micro-batch tried (default: 64)", OPTION_COUNT, AT(options.max_batch),
-        .most = MAX_COUNT},
-    {"global-batch", "N", "Sequences a step of the whole job: micro-batches accumulate to it (default: free)",
+    {"max-batch", "N", "Largest micro-batch tried (default: 64)", OPTION_COUNT,
+        AT(options.max_batch), .most = MAX_COUNT},
+    {"global-batch", "N",
+        "Sequences a step of the whole job: micro-batches accumulate to it (default: free)",
         OPTION_COUNT, AT(options.global_batch), .most = 1 << 30},
     {"limit", "N",
-        "Simulate at most N candidates, the most promising first: those with the least lower bound (default: 1000)",
+        "Simulate at most N candidates, the most promising first: those with the least lower bound "
+        "(default: 1000)",
         OPTION_COUNT, AT(options.max_simulations), .most = MAX_COUNT},
-    {"top", "N", "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are one",
+    {"top", "N",
+        "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are "
+        "one",
         OPTION_COUNT, AT(top), .most = MAX_COUNT},
     {"db", "PATH",
-        "Keep each simulation in this database, and take from it what was simulated before; created if missing",
+        "Keep each simulation in this database, and take from it what was simulated before; "
+        "created if missing",
         OPTION_TEXT, AT(db)},
     SHARD_OPTION(struct tune_command, "simulations"),
     MEASURED_OPTION(struct tune_command),
-    {"format", "FORMAT", "table (default), or csv or json: every candidate", OPTION_NAME, AT(format),
-        .names = records_format_names},
+    {"format", "FORMAT", "table (default), or csv or json: every candidate", OPTION_NAME,
+        AT(format), .names = records_format_names},
     {"emit", "TRAINER",
-        "torchtitan, megatron or automodel: write the best that this trainer can run as its own options, which "
+        "torchtitan, megatron or automodel: write the best that this trainer can run as its own "
+        "options, which "
         "`flopcast scenario import` reads back as the same job",
         OPTION_TAKE, AT(emit), .take = tune_emit_take},
-    {"out", "FILE", "Where --emit writes (default: stdout, and the answer to stderr)", OPTION_TEXT, AT(out)},
+    {"out", "FILE", "Where --emit writes (default: stdout, and the answer to stderr)", OPTION_TEXT,
+        AT(out)},
     {0},
 };
 
@@ -499,15 +531,17 @@ static void tune_show_progress(void *what, int done, int total)
 }
 
 /* Why there are no candidates. */
-static void report_none(
-    const struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag)
+static void report_none(const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct diag *diag)
 {
     struct source_pos at = {.file = set->file};
     if (tune->n_refused > 0)
-        diag_input(diag, at, "none of %d combinations is possible; the first: %s", tune->n_refused, tune->refusal);
+        diag_input(diag, at, "none of %d combinations is possible; the first: %s", tune->n_refused,
+            tune->refusal);
     else
         diag_input(diag, at,
-            "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a --global-batch that is "
+            "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a "
+            "--global-batch that is "
             "a multiple of cluster.gpus",
             (int)command->options.max_batch, (int)command->options.global_batch);
 }
@@ -515,14 +549,16 @@ static void report_none(
 /* The candidates, without noise; then the finalists of the orders that are shown, with it.
  * Finalists of the order that was asked for are as many as its rows; of the others one, which is
  * compared with the best. */
-static enum status tune_find(struct tune *tune, const struct tune_command *command, struct diag *diag)
+static enum status tune_find(
+    struct tune *tune, const struct tune_command *command, struct diag *diag)
 {
     scenario_progress progress = isatty(STDERR_FILENO) ? tune_show_progress : NULL;
     static char candidates[] = "candidates", finalists[] = "finalists with noise";
     enum status status = tune_run(tune, &command->options, progress, candidates, diag);
     for (int by = 0; by < TUNE_ORDER_COUNT && status == STATUS_OK && tune->left == 0; by++) {
         bool asked = by == command->by || (by == TUNE_UNPRICED && command->by == TUNE_BY_COST);
-        status = tune_finals(tune, (enum tune_order)by, asked ? command->top : 1, progress, finalists, diag);
+        status = tune_finals(
+            tune, (enum tune_order)by, asked ? command->top : 1, progress, finalists, diag);
     }
     return status;
 }
@@ -531,29 +567,35 @@ static enum status tune_find(struct tune *tune, const struct tune_command *comma
 static void tune_report_left(const struct tune_command *command, const struct tune *tune)
 {
     if (stop_asked())
-        fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", command->db);
+        fprintf(stderr,
+            "flopcast: stopped; what is finished is in %s, and the same command goes on\n",
+            command->db);
     else
-        printf("shard %d/%d: %d simulations are in %s, %d are left to other shards; after all of them: flopcast merge, "
-               "and this command on what it made, with --shard for the runs with noise, or without\n",
-            command->shard.shard, command->shard.shards, tune->own + tune->known, command->db, tune->left);
+        printf(
+            "shard %d/%d: %d simulations are in %s, %d are left to other shards; after all of "
+            "them: flopcast merge, "
+            "and this command on what it made, with --shard for the runs with noise, or without\n",
+            command->shard.shard, command->shard.shards, tune->own + tune->known, command->db,
+            tune->left);
 }
 
 /* This process' part of the work, or all of it. */
-static enum status search(
-    struct tune *tune, const struct tune_command *command, struct shard part, struct store *store, struct diag *diag)
+static enum status search(struct tune *tune, const struct tune_command *command, struct shard part,
+    struct store *store, struct diag *diag)
 {
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
     struct scenario_share share = {store_outcomes_kept(outcomes), part.shard, part.shards};
     tune->share = &share;
-    enum status status = tune_find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
+    enum status status = tune_find(tune, command, diag),
+                stored = store_outcomes_end(outcomes, diag);
     tune->share = NULL;
     return status == STATUS_OK ? stored : status;
 }
 
-/* The candidates, divided among all ranks; then, as every rank knows what came out, the finalists. What is still
- * missing is left to rank 0's own search. */
-static void search_with_ranks(
-    struct tune_command *command, const struct scenario_set *set, struct store *store, struct diag *diag)
+/* The candidates, divided among all ranks; then, as every rank knows what came out, the finalists.
+ * What is still missing is left to rank 0's own search. */
+static void search_with_ranks(struct tune_command *command, const struct scenario_set *set,
+    struct store *store, struct diag *diag)
 {
     const struct shard part = {ranks_number(command->ranks) + 1, ranks_count(command->ranks)};
     for (int round = 0; round < 2; round++) {
@@ -574,16 +616,20 @@ static void tune_check(void *self, struct argp_state *state)
 {
     const struct tune_command *command = self;
     if (command->shard.shards > 0 && !command->db)
-        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
+        argp_error(state,
+            "--shard is for --db PATH, where the part is kept; each shard has its own database");
     if (command->out && !command->emit)
-        argp_error(state, "--out is where --emit TRAINER writes; `flopcast tune ... >FILE` keeps the answer");
+        argp_error(state,
+            "--out is where --emit TRAINER writes; `flopcast tune ... >FILE` keeps the answer");
 }
 
-static void cli_tune_load(struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
+static void cli_tune_load(
+    struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
 {
     command->file = files_find(&command->arena, FILES_SCENARIOS, command->file);
     tune_load(set, command, diag);
-    if (diag->worst != STATUS_OK || prices_set(&command->prices, set, &command->arena, diag) != STATUS_OK)
+    if (diag->worst != STATUS_OK ||
+        prices_set(&command->prices, set, &command->arena, diag) != STATUS_OK)
         return;
     tune_candidates(tune, set, &command->options, &command->arena);
     if (tune->candidates.n == 0)
@@ -591,8 +637,8 @@ static void cli_tune_load(struct tune *tune, struct tune_command *command, struc
 }
 
 /* Without a database, what there is by then is shown when it is stopped; NULL: nothing is. */
-static struct tune_watch *load_and_watch(
-    struct tune *tune, struct tune_command *command, struct scenario_set *set, struct store *store, struct diag *diag)
+static struct tune_watch *load_and_watch(struct tune *tune, struct tune_command *command,
+    struct scenario_set *set, struct store *store, struct diag *diag)
 {
     bool shows = !command->db && ranks_is_first(command->ranks);
     if (shows)
@@ -602,8 +648,8 @@ static struct tune_watch *load_and_watch(
         search_with_ranks(command, set, store, diag);
     command->own = (struct own_runs){.command = "tune"};
     if (diag->worst == STATUS_OK && ranks_is_first(command->ranks))
-        own_runs_simulate(
-            &command->own, command->sure, &command->measured, set, &command->overrides, &command->arena, diag);
+        own_runs_simulate(&command->own, command->sure, &command->measured, set,
+            &command->overrides, &command->arena, diag);
     if (!shows || diag->worst != STATUS_OK)
         return NULL;
     stop_watch(STOP_NOW);
@@ -611,8 +657,8 @@ static struct tune_watch *load_and_watch(
 }
 
 /* On standard output, unless what --emit writes goes there. */
-static void tune_answer(
-    struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag)
+static void tune_answer(struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct diag *diag)
 {
     FILE *out = command->emit && !command->out ? stderr : stdout;
     (command->format == RECORDS_TABLE ? tune_print_table : tune_print_records)(
@@ -630,25 +676,35 @@ int cmd_tune(int argc, char **argv)
         AT(file),
         .missing = "a scenario file, or a model, is missing",
         .check = tune_check,
-        .doc =
-            "Of a model (its name, config.json or folder): search all strategies, Megatron's layouts beside FSDP, ZeRO "
-            "and DDP, at one global batch. Of a scenario (or with --strategy): search strategy, micro-batch, "
-            "checkpointing, prefetch and sharding group under the memory limit, for "
-            "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost. With strategy "
-            "megatron: search tensor, context, pipeline, virtual, expert and data parallelism at one global "
-            "batch.\v"
-            "What certainly does not fit is pruned by the peak of its plan, the rest is simulated with noise "
-            "off. The best are then run with the scenario's noise, and rank by that. What --set gives of the "
-            "options searched stays. Layouts of megatron are simulated in the order of a lower bound of their "
-            "steps, until "
-            "none that is left can be among the best of --top, and without noise. --limit bounds the work, not a "
-            "clock, so the answer is the same everywhere. "
-            "The price is that of the GPU's topology file, or --price's; energy has host, network and PUE "
-            "(defaults: `flopcast goodput --sources`).\n\n"
-            "Columns: batch: sequences of a micro-batch; accum: micro-batches a step; no noise: TFLOPS with GPUs alike "
-            "and no jitter; 90 %: how sure the speed is."};
+        .doc = "Of a model (its name, config.json or folder): search all strategies, Megatron's "
+               "layouts beside FSDP, ZeRO "
+               "and DDP, at one global batch. Of a scenario (or with --strategy): search strategy, "
+               "micro-batch, "
+               "checkpointing, prefetch and sharding group under the memory limit, for "
+               "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost. "
+               "With strategy "
+               "megatron: search tensor, context, pipeline, virtual, expert and data parallelism "
+               "at one global "
+               "batch.\v"
+               "What certainly does not fit is pruned by the peak of its plan, the rest is "
+               "simulated with noise "
+               "off. The best are then run with the scenario's noise, and rank by that. What --set "
+               "gives of the "
+               "options searched stays. Layouts of megatron are simulated in the order of a lower "
+               "bound of their "
+               "steps, until "
+               "none that is left can be among the best of --top, and without noise. --limit "
+               "bounds the work, not a "
+               "clock, so the answer is the same everywhere. "
+               "The price is that of the GPU's topology file, or --price's; energy has host, "
+               "network and PUE "
+               "(defaults: `flopcast goodput --sources`).\n\n"
+               "Columns: batch: sequences of a micro-batch; accum: micro-batches a step; no noise: "
+               "TFLOPS with GPUs alike "
+               "and no jitter; 90 %: how sure the speed is."};
     struct sure sure = {0};
-    struct tune_command command = {.top = 10, .sure = &sure, .options = {.max_batch = 64, .max_simulations = 1000}};
+    struct tune_command command = {
+        .top = 10, .sure = &sure, .options = {.max_batch = 64, .max_simulations = 1000}};
     command_line_parse(&line, argc, argv, &command);
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
@@ -661,12 +717,14 @@ int cmd_tune(int argc, char **argv)
         return cli_report(&diag);
     if (command.db || ranks_count(command.ranks) > 1)
         store_open_of_rank(&store, command.db, command.ranks, &diag);
-    struct tune_watch *watch = diag.worst == STATUS_OK ? load_and_watch(&tune, &command, &set, store, &diag) : NULL;
+    struct tune_watch *watch =
+        diag.worst == STATUS_OK ? load_and_watch(&tune, &command, &set, store, &diag) : NULL;
     bool ready = diag.worst == STATUS_OK && ranks_is_first(command.ranks) && !stop_asked();
-    bool whole = ready && search(&tune, &command, command.shard, store, &diag) == STATUS_OK && tune.left == 0;
+    bool whole = ready && search(&tune, &command, command.shard, store, &diag) == STATUS_OK &&
+                 tune.left == 0;
     if (tune.known > 0 && ranks_count(command.ranks) == 1)
-        fprintf(
-            stderr, "tune: %d of %d simulations were in %s already\n", tune.known, tune.known + tune.own, command.db);
+        fprintf(stderr, "tune: %d of %d simulations were in %s already\n", tune.known,
+            tune.known + tune.own, command.db);
     tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
         tune_report_left(&command, &tune);

@@ -12,8 +12,8 @@
 
 struct tune_command {
     const char *file, *db;
-    const char *out;      /* --out: of what --emit writes; NULL: stdout, and the table is on stderr */
-    const char *emit;     /* --emit: one of tune_trainers; NULL: not given */
+    const char *out;  /* --out: of what --emit writes; NULL: stdout, and the table is on stderr */
+    const char *emit; /* --emit: one of tune_trainers; NULL: not given */
     const char *strategy; /* --strategy: "all", or one of strategy_names; NULL: not given */
     bool is_model;        /* file is a model, no scenario */
     struct shard shard;
@@ -30,32 +30,35 @@ struct tune_command {
     struct arena arena;
 };
 
-/* After tune_finals() of the orders that are shown: the one asked for, and the first of the other. */
+/* After tune_finals() of the orders that are shown: the one asked for, and the first of the other.
+ */
 void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena);
 /* Every candidate. */
-void tune_print_records(FILE *out, const struct tune_command *command, const struct scenario_set *set,
-    const struct tune *tune, struct arena *arena);
+void tune_print_records(FILE *out, const struct tune_command *command,
+    const struct scenario_set *set, const struct tune *tune, struct arena *arena);
 
 /* Two lines: what all candidates have in common, and what was not searched. */
-void tune_print_held(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena);
+void tune_print_held(
+    FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena);
 
-/* "tp 4, cp 2, pp 4, vp 10, micro-batch 1, checkpointing none", or "FULL_SHARD, micro-batch 1, ..." */
+/* "tp 4, cp 2, pp 4, vp 10, micro-batch 1, checkpointing none", or "FULL_SHARD, micro-batch 1, ..."
+ */
 void tune_name(FILE *out, const struct tune_candidate *candidate);
 
-/* The candidate as settings of the command's file: what --set gave beside the settings searched, these, what the
- * scenario sweeps. The caller frees the list; texts are in the arena. */
+/* The candidate as settings of the command's file: what --set gave beside the settings searched,
+ * these, what the scenario sweeps. The caller frees the list; texts are in the arena. */
 struct tune_overrides {
     VEC(struct scenario_override) list;
 };
-struct tune_overrides tune_overrides(const struct tune_command *command, const struct scenario_set *set,
-    const struct tune_candidate *candidate, struct arena *arena);
+struct tune_overrides tune_overrides(const struct tune_command *command,
+    const struct scenario_set *set, const struct tune_candidate *candidate, struct arena *arena);
 
-/* tune_emit.c: the best that a trainer has options for, as its file (flopcast-interop, exchange/emit.h). Nothing
- * without --emit. */
+/* tune_emit.c: the best that a trainer has options for, as its file (flopcast-interop,
+ * exchange/emit.h). Nothing without --emit. */
 void tune_emit_take(void *emit, const struct argument *argument); /* --emit */
-void tune_emit(
-    const struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag);
+void tune_emit(const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct diag *diag);
 extern const char *const tune_trainers[]; /* "torchtitan", ..., NULL */
 
 /* ---- tune_layout.c ---- */
@@ -65,8 +68,9 @@ struct rows;
 
 /* Degrees of a layout; where the candidate is none, unknown. */
 void tune_layout_columns(struct table *table, const struct tune_candidate *candidate);
-/* Kernels of the stage with most work as fast as alone, collectives of tensor, context and expert groups that they wait
- * for, fill and drain of the pipeline, and what the simulation adds to that bound (study/bound.h). */
+/* Kernels of the stage with most work as fast as alone, collectives of tensor, context and expert
+ * groups that they wait for, fill and drain of the pipeline, and what the simulation adds to that
+ * bound (study/bound.h). */
 void tune_layout_shares(struct table *table, const struct tune_candidate *candidate);
 void tune_layout_cells(struct rows *rows, const struct tune_candidate *candidate);
 

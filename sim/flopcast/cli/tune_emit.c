@@ -1,5 +1,6 @@
-/* tune --emit: the best candidates, as settings, to flopcast-interop, which writes the first that the trainer has
- * options for. A candidate's own point is not handed on: its command (tune_overrides()) is the same job. */
+/* tune --emit: the best candidates, as settings, to flopcast-interop, which writes the first that
+ * the trainer has options for. A candidate's own point is not handed on: its command
+ * (tune_overrides()) is the same job. */
 #include "cli/tune.h"
 
 #include "options/program.h"
@@ -26,7 +27,8 @@ static bool may_be(const char *trainer, const struct tune_candidate *candidate)
     return kind == (trainer == tune_trainers[MEGATRON] ? STRATEGY_MEGATRON : STRATEGY_FSDP);
 }
 
-static char *title(const struct tune_command *command, const struct tune_candidate *candidate, int place)
+static char *title(
+    const struct tune_command *command, const struct tune_candidate *candidate, int place)
 {
     char *text = NULL;
     size_t n = 0;
@@ -35,8 +37,8 @@ static char *title(const struct tune_command *command, const struct tune_candida
     const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
     fprintf(out, "By `flopcast tune --emit %s`: ", command->emit);
     tune_name(out, candidate);
-    fprintf(out, " on %" PRId64 " GPUs; simulated: %.4g tokens/s", candidate->point.options.cluster.gpus,
-        rates->tokens_per_s);
+    fprintf(out, " on %" PRId64 " GPUs; simulated: %.4g tokens/s",
+        candidate->point.options.cluster.gpus, rates->tokens_per_s);
     if (place > 0)
         fprintf(out, ", %d that are faster are not this trainer's", place);
     fclose(out);
@@ -44,8 +46,8 @@ static char *title(const struct tune_command *command, const struct tune_candida
 }
 
 /* The first of an order; returns how many were added. */
-static int add_words(struct program_words *words, const struct tune_command *command, const struct scenario_set *set,
-    const struct tune *tune, const int *order, int n, int added)
+static int add_words(struct program_words *words, const struct tune_command *command,
+    const struct scenario_set *set, const struct tune *tune, const int *order, int n, int added)
 {
     for (int i = 0; i < n && added < MOST_TRIED; i++) {
         const struct tune_candidate *candidate = &tune->candidates.at[order[i]];
@@ -58,32 +60,36 @@ static int add_words(struct program_words *words, const struct tune_command *com
         free(head);
         struct tune_overrides overrides = tune_overrides(command, set, candidate, &words->texts);
         for (int k = 0; k < overrides.list.n; k++)
-            vec_push(&words->list,
-                arena_printf(&words->texts, "%s=%s", overrides.list.at[k].key, overrides.list.at[k].value));
+            vec_push(&words->list, arena_printf(&words->texts, "%s=%s", overrides.list.at[k].key,
+                                       overrides.list.at[k].value));
         vec_free(&overrides.list);
     }
     return added;
 }
 
-void tune_emit(
-    const struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag)
+void tune_emit(const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct diag *diag)
 {
     if (!command->emit)
         return;
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     struct program_words words = {0};
-    const char *const first[] = {"scenario", "emit", command->emit, command->out ? command->out : "-", command->file};
+    const char *const first[] = {
+        "scenario", "emit", command->emit, command->out ? command->out : "-", command->file};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)
         vec_push(&words.list, arena_strdup(&words.texts, first[i]));
-    int n = add_words(&words, command, set, tune, order, tune_rank(order, tune, (enum tune_order)command->by), 0);
+    int n = add_words(
+        &words, command, set, tune, order, tune_rank(order, tune, (enum tune_order)command->by), 0);
     if (n < MOST_TRIED)
-        n = add_words(&words, command, set, tune, order, tune_rank_quiet(order, tune, (enum tune_order)command->by), n);
+        n = add_words(&words, command, set, tune, order,
+            tune_rank_quiet(order, tune, (enum tune_order)command->by), n);
     fflush(stdout);
     if (n > 0)
         program_run(PROGRAM_INTEROP, &words, diag);
     else
         diag_input(diag, (struct source_pos){.file = command->file},
-            "nothing that ran is %s's: of megatron it is strategy megatron, of torchtitan and automodel FSDP2, as in "
+            "nothing that ran is %s's: of megatron it is strategy megatron, of torchtitan and "
+            "automodel FSDP2, as in "
             "--strategy fsdp2",
             command->emit);
     vec_free(&words.list);

@@ -30,9 +30,11 @@ static void tune_layout_parts_of(double part_s[PART_COUNT], const struct tune_ca
 {
     const struct bound *bound = &candidate->bound;
     part_s[PART_KERNELS] = bound->kernels_s;
-    part_s[PART_GROUPS] = fmax(0, bound->group_s); /* a difference, which rounds below 0 where there are none */
+    part_s[PART_GROUPS] =
+        fmax(0, bound->group_s); /* a difference, which rounds below 0 where there are none */
     part_s[PART_BUBBLE] = bound->bubble_s;
-    part_s[PART_REST] = fmax(0, candidate->quiet.step_time_s - bound->kernels_s - bound->group_s - bound->bubble_s);
+    part_s[PART_REST] =
+        fmax(0, candidate->quiet.step_time_s - bound->kernels_s - bound->group_s - bound->bubble_s);
 }
 
 struct degrees {
@@ -42,8 +44,9 @@ struct degrees {
 static struct degrees degrees_of(const struct scenario_point *point)
 {
     const struct parallelism_options *parallel = &point->options.strategy.parallelism;
-    return (struct degrees){model_tensor_ranks(&parallel->model), model_context_ranks(&parallel->model),
-        parallel->pipeline, parallel->virtual_stages, model_expert_ranks(&parallel->model),
+    return (struct degrees){model_tensor_ranks(&parallel->model),
+        model_context_ranks(&parallel->model), parallel->pipeline, parallel->virtual_stages,
+        model_expert_ranks(&parallel->model),
         strategy_data_ranks(parallel, point->options.cluster.gpus)};
 }
 
@@ -93,7 +96,8 @@ void tune_layout_cells(struct rows *rows, const struct tune_candidate *candidate
 bool tune_differs(const struct tune_candidate *a, const struct tune_candidate *b)
 {
     struct degrees one = degrees_of(&a->point), two = degrees_of(&b->point);
-    const struct train_options *train = &a->point.options.strategy.train, *other = &b->point.options.strategy.train;
+    const struct train_options *train = &a->point.options.strategy.train,
+                               *other = &b->point.options.strategy.train;
     return one.tensor != two.tensor || one.context != two.context || one.pipeline != two.pipeline ||
            one.expert != two.expert || train->micro_batch != other->micro_batch ||
            train->activation_checkpointing != other->activation_checkpointing;
@@ -119,8 +123,10 @@ void tune_name(FILE *out, const struct tune_candidate *candidate)
         checkpointing_names[train->activation_checkpointing]);
 }
 
-/* Why another one is slower: the part that is longer by most, and what is shorter, if anything is. */
-static void print_slower(FILE *out, const struct tune_candidate *best, const struct tune_candidate *other)
+/* Why another one is slower: the part that is longer by most, and what is shorter, if anything is.
+ */
+static void print_slower(
+    FILE *out, const struct tune_candidate *best, const struct tune_candidate *other)
 {
     double of_best[PART_COUNT], of_other[PART_COUNT], step_s = best->quiet.step_time_s;
     int most = 0, least = 0;
@@ -136,10 +142,11 @@ static void print_slower(FILE *out, const struct tune_candidate *best, const str
     out = open_memstream(&text, &n);
     BUG_IF(!out, "open_memstream failed");
     tune_name(out, other);
-    fprintf(out, ": %+.1f %%; %s %+.1f %%", 100 * (other->quiet.step_time_s / step_s - 1), part_names[most],
-        100 * (of_other[most] - of_best[most]) / step_s);
+    fprintf(out, ": %+.1f %%; %s %+.1f %%", 100 * (other->quiet.step_time_s / step_s - 1),
+        part_names[most], 100 * (of_other[most] - of_best[most]) / step_s);
     if (of_other[least] < of_best[least])
-        fprintf(out, ", %s %+.1f %%", part_names[least], 100 * (of_other[least] - of_best[least]) / step_s);
+        fprintf(out, ", %s %+.1f %%", part_names[least],
+            100 * (of_other[least] - of_best[least]) / step_s);
     fprintf(out, "; %.1f GiB", other->quiet.peak_bytes / 0x1p30);
     fclose(out);
     screen_wrap(to, "  ", text);
@@ -175,8 +182,8 @@ void tune_why(FILE *out, const struct tune *tune, const int *order, int n)
     for (int p = 0; p < PART_COUNT; p++)
         parts = arena_printf(&arena, "%s%s%s %.1f %%", parts, p == 0 ? "" : ", ", part_names[p],
             100 * part_s[p] / best->quiet.step_time_s);
-    words_paragraph_of(out, "why: of its step, %s; %.1f GiB of %.1f", parts, best->quiet.peak_bytes / 0x1p30,
-        best->point.hw.gpu.hbm_capacity.value / 0x1p30);
+    words_paragraph_of(out, "why: of its step, %s; %.1f GiB of %.1f", parts,
+        best->quiet.peak_bytes / 0x1p30, best->point.hw.gpu.hbm_capacity.value / 0x1p30);
     arena_release(&arena);
     for (int i = 1; i < n && others <= NEXT; i++) {
         const struct tune_candidate *at = &tune->candidates.at[order[i]];

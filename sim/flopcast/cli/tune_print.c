@@ -44,8 +44,8 @@ static const char *tune_print_prefetch(const struct scenario_point *point)
 
 /* What the scenario sweeps and the search does not settle. Settings that a candidate sets are
  * columns of the search already. */
-static void find_swept(
-    struct vary *out, const struct scenario_set *set, const struct tune_candidate *any, struct arena *arena)
+static void find_swept(struct vary *out, const struct scenario_set *set,
+    const struct tune_candidate *any, struct arena *arena)
 {
     struct tune_settings settings = tune_settings(any, arena);
     struct vary all;
@@ -71,7 +71,8 @@ static double of_all(const struct tune_print *print, double per_gtokens)
 }
 
 /* The points of the first variant: what differs between variants is no sweep. */
-static struct scenario_set one_variant(const struct scenario_set *set, const struct tune_command *command)
+static struct scenario_set one_variant(
+    const struct scenario_set *set, const struct tune_command *command)
 {
     struct scenario_set one = *set;
     one.n_points /= command->options.variants > 1 ? command->options.variants : 1;
@@ -86,8 +87,8 @@ static const char *prefetches(const struct tune_print *print, int index)
     const char *text = tune_print_prefetch(&print->tune->candidates.at[index].point);
     for (int i = 0; i < print->tune->candidates.n; i++)
         if (i != index && print->tune->candidates.at[i].represents == index)
-            text =
-                arena_printf(print->arena, "%s, %s", text, tune_print_prefetch(&print->tune->candidates.at[i].point));
+            text = arena_printf(print->arena, "%s, %s", text,
+                tune_print_prefetch(&print->tune->candidates.at[i].point));
     return text;
 }
 
@@ -107,7 +108,8 @@ enum {
 static bool one_gpu(const struct tune *tune)
 {
     for (int i = 1; i < tune->candidates.n; i++)
-        if (strcmp(tune->candidates.at[i].point.hw.gpu.name, tune->candidates.at[0].point.hw.gpu.name) != 0)
+        if (strcmp(tune->candidates.at[i].point.hw.gpu.name,
+                tune->candidates.at[0].point.hw.gpu.name) != 0)
             return false;
     return true;
 }
@@ -133,10 +135,12 @@ static const char *stack_of(const struct scenario_point *point, struct arena *ar
 }
 
 /* To as many digits as the speed's interval has. */
-static void tune_print_sure_cell(const struct tune_print *print, struct table *table, const char *name,
-    const char *unit, int spare, const struct sure_range *range, double value, int digits)
+static void tune_print_sure_cell(const struct tune_print *print, struct table *table,
+    const char *name, const char *unit, int spare, const struct sure_range *range, double value,
+    int digits)
 {
-    table_number_as(table, name, unit, isnan(value) ? "-" : sure_number(print->arena, range, value, digits));
+    table_number_as(
+        table, name, unit, isnan(value) ? "-" : sure_number(print->arena, range, value, digits));
     table_spare(table, spare);
 }
 
@@ -164,9 +168,11 @@ static void name_candidate(const struct tune_print *print, struct table *table, 
     }
     if (print->tune->quiet_only)
         tune_layout_columns(table, &print->tune->candidates.at[index]);
-    table_text(table, "checkpoint", "", checkpointing_names[strategy->train.activation_checkpointing]);
+    table_text(
+        table, "checkpoint", "", checkpointing_names[strategy->train.activation_checkpointing]);
     table_number(table, "batch", "/GPU", 0, (double)strategy->train.micro_batch);
-    tune_print_number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
+    tune_print_number(
+        table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
 }
 
 /* A finalist's row shows its run with noise. */
@@ -180,12 +186,13 @@ static void tune_print_add_row(const struct tune_print *print, struct table *tab
     struct arena *arena = print->arena;
     table_row(table);
     name_candidate(print, table, index);
-    tune_print_sure_cell(
-        print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, range, rates->tokens_per_s, 0);
-    table_number_as(table, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, range, rates->tflops_per_gpu, 1));
+    tune_print_sure_cell(print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, range,
+        rates->tokens_per_s, 0);
+    table_number_as(
+        table, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, range, rates->tflops_per_gpu, 1));
     if (print->noise)
-        tune_print_sure_cell(
-            print, table, "no noise", "TFLOPS", SPARE_QUIET, range, candidate->quiet.tflops_per_gpu, 1);
+        tune_print_sure_cell(print, table, "no noise", "TFLOPS", SPARE_QUIET, range,
+            candidate->quiet.tflops_per_gpu, 1);
     if (print->retries)
         tune_print_number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
     table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
@@ -193,16 +200,17 @@ static void tune_print_add_row(const struct tune_print *print, struct table *tab
         tune_layout_shares(table, candidate);
     if (print->tokens) {
         tune_print_sure_cell(print, table, "time", "days", 0, range, days(print, rates), 1);
-        tune_print_sure_cell(
-            print, table, "GPU-h", "", SPARE_GPU_HOURS, range, of_all(print, rates->gpu_hours_per_gtokens), 0);
+        tune_print_sure_cell(print, table, "GPU-h", "", SPARE_GPU_HOURS, range,
+            of_all(print, rates->gpu_hours_per_gtokens), 0);
         tune_print_sure_cell(print, table, "cost", "$", 0, range, of_all(print, usd), 0);
-        tune_print_sure_cell(
-            print, table, "energy", "MWh", SPARE_ENERGY, range, of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
+        tune_print_sure_cell(print, table, "energy", "MWh", SPARE_ENERGY, range,
+            of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
     } else {
-        tune_print_sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), SPARE_GPU_HOURS, range,
-            rates->gpu_hours_per_gtokens, 1);
+        tune_print_sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted),
+            SPARE_GPU_HOURS, range, rates->gpu_hours_per_gtokens, 1);
         tune_print_sure_cell(print, table, "cost", "$/10^9", 0, range, usd, 2);
-        tune_print_sure_cell(print, table, "energy", "kWh/10^9", SPARE_ENERGY, range, rates->kwh_per_gtokens, 1);
+        tune_print_sure_cell(
+            print, table, "energy", "kWh/10^9", SPARE_ENERGY, range, rates->kwh_per_gtokens, 1);
     }
 }
 
@@ -230,8 +238,8 @@ static void tune_print_best(struct tune_print *print, const int *order, int n, i
     print->noise = print->retries = false;
     for (int i = 0; i < n && i < rows; i++) {
         const struct tune_candidate *candidate = &print->tune->candidates.at[order[i]];
-        print->noise =
-            print->noise || (candidate->finalist && candidate->noisy.step_time_s != candidate->quiet.step_time_s);
+        print->noise = print->noise || (candidate->finalist && candidate->noisy.step_time_s !=
+                                                                   candidate->quiet.step_time_s);
         print->retries = print->retries || candidate->noisy.retries > 0;
     }
     for (int i = 0; i < n && i < rows; i++)
@@ -246,8 +254,8 @@ static void print_set(FILE *out, const char *key, const char *value, struct aren
 
 /* What the command line gave, without what the search or the sweep decides; then the candidate's
  * settings; then its values of what is swept. In this order the last one holds. */
-struct tune_overrides tune_overrides(const struct tune_command *command, const struct scenario_set *set,
-    const struct tune_candidate *candidate, struct arena *arena)
+struct tune_overrides tune_overrides(const struct tune_command *command,
+    const struct scenario_set *set, const struct tune_candidate *candidate, struct arena *arena)
 {
     struct tune_overrides out = {0};
     struct tune_settings settings = tune_settings(candidate, arena);
@@ -255,7 +263,8 @@ struct tune_overrides tune_overrides(const struct tune_command *command, const s
     vary_find(&vary, set, arena);
     for (int i = 0; i < command->overrides.list.n; i++) {
         const struct scenario_override *given = &command->overrides.list.at[i];
-        const char *path = config_key_path(&scenario_table, given->key, arena); /* --set may have used an alias */
+        const char *path =
+            config_key_path(&scenario_table, given->key, arena); /* --set may have used an alias */
         bool is_set = tune_sets(&settings, path);
         for (int k = 0; k < vary.options.n && !is_set; k++)
             is_set = strcmp(vary.options.at[k].path, path) == 0;
@@ -267,8 +276,8 @@ struct tune_overrides tune_overrides(const struct tune_command *command, const s
     for (int i = 0; i < vary.options.n; i++) {
         const struct vary_option *option = &vary.options.at[i];
         if (!tune_sets(&settings, option->path))
-            vec_push(&out.list,
-                ((struct scenario_override){option->path, vary_text(option, &candidate->point.options, arena)}));
+            vec_push(&out.list, ((struct scenario_override){option->path,
+                                    vary_text(option, &candidate->point.options, arena)}));
     }
     vec_free(&vary.options);
     return out;
@@ -304,10 +313,14 @@ static void print_none(FILE *out, const struct tune *tune)
 {
     int left = tune->count[TUNE_LEFT_OUT];
     if (left > 0)
-        fprintf(out, "none of the %d tried fits; %d left out by --limit: take a larger one, or a smaller --max-batch\n",
+        fprintf(out,
+            "none of the %d tried fits; %d left out by --limit: take a larger one, or a smaller "
+            "--max-batch\n",
             tune->count[TUNE_OOM] + tune->count[TUNE_PRUNED], left);
     else
-        fputs("nothing fits: take more or larger GPUs, a shorter train.seq_len, or train.attention=flash\n", out);
+        fputs("nothing fits: take more or larger GPUs, a shorter train.seq_len, or "
+              "train.attention=flash\n",
+            out);
 }
 
 static void print_counts(FILE *out, const struct tune_command *command, const struct tune *tune)
@@ -315,17 +328,19 @@ static void print_counts(FILE *out, const struct tune_command *command, const st
     int tried = tune->count[TUNE_RAN] + tune->count[TUNE_OOM];
     const char *by = tried < command->options.max_simulations ? ": stopped" : " by --limit";
     struct arena arena = ARENA_INIT;
-    const char *slower = tune->count[TUNE_SLOWER] > 0
-                             ? arena_printf(&arena, ", %d slower by their bounds", tune->count[TUNE_SLOWER])
-                             : "";
-    const char *left =
-        tune->count[TUNE_LEFT_OUT] > 0 ? arena_printf(&arena, ", %d left out%s", tune->count[TUNE_LEFT_OUT], by) : "";
-    words_paragraph_of(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit%s%s", tune->candidates.n,
-        plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED], slower,
-        left);
+    const char *slower =
+        tune->count[TUNE_SLOWER] > 0
+            ? arena_printf(&arena, ", %d slower by their bounds", tune->count[TUNE_SLOWER])
+            : "";
+    const char *left = tune->count[TUNE_LEFT_OUT] > 0
+                           ? arena_printf(&arena, ", %d left out%s", tune->count[TUNE_LEFT_OUT], by)
+                           : "";
+    words_paragraph_of(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit%s%s",
+        tune->candidates.n, plural(tune->candidates.n), tune->count[TUNE_RAN],
+        tune->count[TUNE_OOM], tune->count[TUNE_PRUNED], slower, left);
     if (tune->n_refused > 0)
-        words_paragraph_of(
-            out, "%d more %s not possible: %s", tune->n_refused, tune->n_refused == 1 ? "is" : "are", tune->refusal);
+        words_paragraph_of(out, "%d more %s not possible: %s", tune->n_refused,
+            tune->n_refused == 1 ? "is" : "are", tune->refusal);
     arena_release(&arena);
 }
 
@@ -337,7 +352,8 @@ static const char *gpu_names(const struct tune_print *print, bool priced)
     for (int i = 0; i < print->tune->candidates.n; i++) {
         const struct tune_candidate *candidate = &print->tune->candidates.at[i];
         const char *name = candidate->point.hw.gpu.name;
-        if (candidate->state == TUNE_RAN && (candidate->point.hw.gpu.price.value > 0) == priced && !strstr(names, name))
+        if (candidate->state == TUNE_RAN && (candidate->point.hw.gpu.price.value > 0) == priced &&
+            !strstr(names, name))
             names = arena_printf(print->arena, "%s%s%s", names, *names ? ", " : "", name);
     }
     return names;
@@ -358,7 +374,8 @@ static void print_prices(const struct tune_print *print)
         const struct hw_gpu *gpu = &candidate->point.hw.gpu;
         bool is_known = candidate->state != TUNE_RAN || !(gpu->price.value > 0);
         for (int k = 0; k < known.n && !is_known; k++)
-            is_known = strcmp(known.at[k]->name, gpu->name) == 0 && known.at[k]->price.value == gpu->price.value;
+            is_known = strcmp(known.at[k]->name, gpu->name) == 0 &&
+                       known.at[k]->price.value == gpu->price.value;
         if (!is_known)
             vec_push(&known, gpu);
     }
@@ -369,8 +386,8 @@ static void print_prices(const struct tune_print *print)
             printed = printed || same_source(known.at[k], known.at[i]);
         for (int k = i; k < known.n && !printed; k++)
             if (same_source(known.at[k], known.at[i])) {
-                line = arena_printf(print->arena, "%s%s%s %g $/h", line, *line ? ", " : "", known.at[k]->name,
-                    known.at[k]->price.value);
+                line = arena_printf(print->arena, "%s%s%s %g $/h", line, *line ? ", " : "",
+                    known.at[k]->name, known.at[k]->price.value);
             }
         if (!printed)
             words_paragraph_of(print->out, "price: %s: %s", line, known.at[i]->price.source);
@@ -382,19 +399,21 @@ static void tune_print_title(const struct tune_print *print, const char *what)
 {
     fprintf(print->out, "%s", what);
     if (print->tokens)
-        fprintf(print->out, ", for %s %s", print->command->tokens.text, words_counted_all(print->set));
+        fprintf(
+            print->out, ", for %s %s", print->command->tokens.text, words_counted_all(print->set));
     fputs("\n\n", print->out);
 }
 
 static void print_noise(const struct tune_print *print)
 {
     if (print->tune->quiet_only)
-        words_paragraph(print->out,
-            "\nwithout noise (GPUs alike, no jitter); `flopcast run` has it, and its bubble has fill, drain "
-            "and stages that wait for slower ones");
+        words_paragraph(print->out, "\nwithout noise (GPUs alike, no jitter); `flopcast run` has "
+                                    "it, and its bubble has fill, drain "
+                                    "and stages that wait for slower ones");
     if (print->noise)
         words_paragraph_of(print->out,
-            "\nthe %d best without noise (GPUs alike, no jitter) were run with it, as `flopcast run` has it",
+            "\nthe %d best without noise (GPUs alike, no jitter) were run with it, as `flopcast "
+            "run` has it",
             print->tune->n_finalists);
 }
 
@@ -405,7 +424,8 @@ static void print_bests(struct tune_print *print, int *order)
     for (int i = 0; i < n; i++) {
         bool known = false;
         for (int k = 0; k < kept; k++)
-            known = known || print->tune->candidates.at[order[k]].base == print->tune->candidates.at[order[i]].base;
+            known = known || print->tune->candidates.at[order[k]].base ==
+                                 print->tune->candidates.at[order[i]].base;
         if (!known)
             order[kept++] = order[i];
     }
@@ -427,20 +447,22 @@ static void tune_print_said(const struct tune_print *print, int index)
     BUG_IF(!memory, "open_memstream failed");
     tune_name(memory, best);
     fclose(memory);
-    const char *usd =
-        rates->usd_per_gtokens > 0 && print->tokens
-            ? arena_printf(arena, "; %s", sure_said(arena, range, of_all(print, rates->usd_per_gtokens), "$"))
-            : "";
-    const char *time = print->tokens
-                           ? arena_printf(arena, "; %s for %s", sure_said(arena, range, days(print, rates), "days"),
-                                 print->command->tokens.text)
-                           : "";
+    const char *usd = rates->usd_per_gtokens > 0 && print->tokens
+                          ? arena_printf(arena, "; %s",
+                                sure_said(arena, range, of_all(print, rates->usd_per_gtokens), "$"))
+                          : "";
+    const char *time = print->tokens ? arena_printf(arena, "; %s for %s",
+                                           sure_said(arena, range, days(print, rates), "days"),
+                                           print->command->tokens.text)
+                                     : "";
     int64_t gpus = best->point.options.cluster.gpus;
     const struct hw_gpu *gpu = &best->point.hw.gpu;
     words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s; %s", name, gpus, plural(gpus),
-        sure_said(arena, range, rates->tokens_per_s, arena_printf(arena, "%s/s", words_counted_all(print->set))), time,
-        usd,
-        sure_said_to_fit(arena, print->sure, rates->peak_bytes + gpu->context_bytes.value, gpu->hbm_capacity.value));
+        sure_said(arena, range, rates->tokens_per_s,
+            arena_printf(arena, "%s/s", words_counted_all(print->set))),
+        time, usd,
+        sure_said_to_fit(arena, print->sure, rates->peak_bytes + gpu->context_bytes.value,
+            gpu->hbm_capacity.value));
     free(name);
     fputc('\n', print->out);
 }
@@ -461,7 +483,8 @@ static const char *best_title(const struct tune_print *print, int by)
 static void print_orders(struct tune_print *print, int *order)
 {
     const struct tune *tune = print->tune;
-    int by = print->command->by, top = print->command->top, n = tune_rank(order, tune, (enum tune_order)by);
+    int by = print->command->by, top = print->command->top,
+        n = tune_rank(order, tune, (enum tune_order)by);
     bool all = by == TUNE_BY_SPEED, none_priced = !all && n == 0;
     const char *unpriced = gpu_names(print, false);
     int first = -1, ranked = n;
@@ -474,14 +497,16 @@ static void print_orders(struct tune_print *print, int *order)
         tune_print_title(print, best_title(print, by));
         tune_print_best(print, order, n, top);
         if (n < ranked)
-            words_paragraph_of(
-                print->out, "\n%d more rows differ in vp alone (chunks of a stage); --format csv has them", ranked - n);
+            words_paragraph_of(print->out,
+                "\n%d more rows differ in vp alone (chunks of a stage); --format csv has them",
+                ranked - n);
         print_noise(print);
         print_command(print, first);
     }
     if (!all && (n = tune_rank(order, tune, TUNE_UNPRICED)) > 0) {
         fputs(first >= 0 ? "\n" : "", print->out);
-        tune_print_title(print, arena_printf(print->arena, "no price, so by GPU-hours: %s", unpriced));
+        tune_print_title(
+            print, arena_printf(print->arena, "no price, so by GPU-hours: %s", unpriced));
         tune_print_best(print, order, n, top);
         if (none_priced) {
             first = order[0];
@@ -535,23 +560,27 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
 /* ---- records ---- */
 
 /* prefix: of the names of all cells. */
-static void add_rates(
-    const struct tune_print *print, struct rows *rows, const char *prefix, bool known, const struct tune_rates *rates)
+static void add_rates(const struct tune_print *print, struct rows *rows, const char *prefix,
+    bool known, const struct tune_rates *rates)
 {
     bool priced = known && rates->usd_per_gtokens > 0;
     const struct {
         const char *name;
         bool known;
         double value;
-    } cells[] = {{"step_time_s", known, rates->step_time_s}, {"tflops_per_gpu", known, rates->tflops_per_gpu},
-        {"tokens_per_s", known, rates->tokens_per_s}, {"gpu_hours_per_gtokens", known, rates->gpu_hours_per_gtokens},
-        {"usd_per_gtokens", priced, rates->usd_per_gtokens}, {"kwh_per_gtokens", known, rates->kwh_per_gtokens},
-        {"alloc_retries_a_step", known, rates->retries}, {"days", known, known ? days(print, rates) : 0},
+    } cells[] = {{"step_time_s", known, rates->step_time_s},
+        {"tflops_per_gpu", known, rates->tflops_per_gpu},
+        {"tokens_per_s", known, rates->tokens_per_s},
+        {"gpu_hours_per_gtokens", known, rates->gpu_hours_per_gtokens},
+        {"usd_per_gtokens", priced, rates->usd_per_gtokens},
+        {"kwh_per_gtokens", known, rates->kwh_per_gtokens},
+        {"alloc_retries_a_step", known, rates->retries},
+        {"days", known, known ? days(print, rates) : 0},
         {"usd", priced, priced ? of_all(print, rates->usd_per_gtokens) : 0}};
     enum { ALL = sizeof cells / sizeof *cells, OF_TOKENS = 2 };
     for (int i = 0; i < (print->tokens ? ALL : ALL - OF_TOKENS); i++)
-        rows_real(
-            rows, COLUMN(arena_printf(print->arena, "%s%s", prefix, cells[i].name)), cells[i].known, cells[i].value);
+        rows_real(rows, COLUMN(arena_printf(print->arena, "%s%s", prefix, cells[i].name)),
+            cells[i].known, cells[i].value);
 }
 
 static void tune_print_add_candidate(
@@ -569,9 +598,11 @@ static void tune_print_add_candidate(
     rows_int(rows, COLUMN("gpus"), point->options.cluster.gpus);
     rows_text(rows, COLUMN("strategy"), strategy_label(strategy));
     rows_int(rows, COLUMN("sharding_group_size"), fsdp ? fsdp->sharding_group_size : 0);
-    rows_text(rows, COLUMN("backward_prefetch"), fsdp ? backward_prefetch_names[fsdp->backward_prefetch] : NULL);
+    rows_text(rows, COLUMN("backward_prefetch"),
+        fsdp ? backward_prefetch_names[fsdp->backward_prefetch] : NULL);
     rows_text(rows, COLUMN("forward_prefetch"), fsdp ? forward : NULL);
-    rows_text(rows, COLUMN("activation_checkpointing"), checkpointing_names[strategy->train.activation_checkpointing]);
+    rows_text(rows, COLUMN("activation_checkpointing"),
+        checkpointing_names[strategy->train.activation_checkpointing]);
     rows_int(rows, COLUMN("micro_batch"), strategy->train.micro_batch);
     rows_int(rows, COLUMN("grad_accum"), strategy_batch(&strategy->train).micro_batches);
     rows_text(rows, COLUMN("status"), tune_state_names[candidate->state]);
@@ -611,16 +642,21 @@ static int order_of_records(int *order, const struct tune_command *command, cons
     return n;
 }
 
-void tune_print_records(FILE *out, const struct tune_command *command, const struct scenario_set *set,
-    const struct tune *tune, struct arena *arena)
+void tune_print_records(FILE *out, const struct tune_command *command,
+    const struct scenario_set *set, const struct tune *tune, struct arena *arena)
 {
     const struct scenario_set one = one_variant(set, command);
-    struct tune_print print = {
-        .out = out, .command = command, .set = &one, .tune = tune, .tokens = command->tokens.n > 0, .arena = arena};
+    struct tune_print print = {.out = out,
+        .command = command,
+        .set = &one,
+        .tune = tune,
+        .tokens = command->tokens.n > 0,
+        .arena = arena};
     if (tune->candidates.n > 0)
         find_swept(&print.swept, &one, &tune->candidates.at[0], arena);
     struct rows rows = {0};
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order), n = order_of_records(order, command, tune);
+    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order),
+        n = order_of_records(order, command, tune);
     for (int i = 0; i < n; i++)
         tune_print_add_candidate(&print, &rows, &tune->candidates.at[order[i]]);
     rows_finish(out, &rows, command->format);

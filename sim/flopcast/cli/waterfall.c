@@ -46,26 +46,34 @@ struct explain {
 
 #define AT(at) .member = offsetof(struct explain, at)
 static const struct command_option options[] = {
-    {"from", "GPUS", "The small cluster (default: the smallest of the scenario)", OPTION_TEXT, AT(from)},
+    {"from", "GPUS", "The small cluster (default: the smallest of the scenario)", OPTION_TEXT,
+        AT(from)},
     {"to", "GPUS", "The large cluster (default: the largest)", OPTION_TEXT, AT(to)},
-    {"set", "KEY=VALUE", "Set an option, as in --set train.micro_batch=16; may be repeated", OPTION_SET, AT(overrides)},
+    {"set", "KEY=VALUE", "Set an option, as in --set train.micro_batch=16; may be repeated",
+        OPTION_SET, AT(overrides)},
     {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
     JOB_OPTIONS(struct explain),
-    {"db", "PATH", "Store the parts in this database, for `flopcast plot waterfall`", OPTION_TEXT, AT(db)},
-    {"top", "N", "Show the N longest items of the critical path, and of collectives (default: 12)", OPTION_COUNT,
-        AT(top), .most = MOST_ITEMS},
+    {"db", "PATH", "Store the parts in this database, for `flopcast plot waterfall`", OPTION_TEXT,
+        AT(db)},
+    {"top", "N", "Show the N longest items of the critical path, and of collectives (default: 12)",
+        OPTION_COUNT, AT(top), .most = MOST_ITEMS},
     RECORDS_OPTION(struct explain),
     {0},
 };
 
-static const char doc[] =
-    "Explain why a job loses throughput as it grows: two runs, on a small and a large cluster, from which one cause "
-    "after the other is removed; and what the compute stream of rank 0 does and waits for on the large one.\vThe parts "
-    "add up to the change. Order: allocator (time of cudaMalloc, and stalls for retries), stragglers (all noise, slow "
-    "GPUs), latency (hops of collectives), bandwidth (NICs and switches), contention (kernels slowed by collectives "
-    "beside them), host (cost of issuing), bubble (stages of a pipeline wait for one another); the rest is what "
-    "remains, above 0 if a larger cluster saves work. Each line "
-    "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add.";
+static const char doc[] = "Explain why a job loses throughput as it grows: two runs, on a small "
+                          "and a large cluster, from which one cause "
+                          "after the other is removed; and what the compute stream of rank 0 does "
+                          "and waits for on the large one.\vThe parts "
+                          "add up to the change. Order: allocator (time of cudaMalloc, and stalls "
+                          "for retries), stragglers (all noise, slow "
+                          "GPUs), latency (hops of collectives), bandwidth (NICs and switches), "
+                          "contention (kernels slowed by collectives "
+                          "beside them), host (cost of issuing), bubble (stages of a pipeline wait "
+                          "for one another); the rest is what "
+                          "remains, above 0 if a larger cluster saves work. Each line "
+                          "says how TFLOPS/GPU change; by collectives: the part of a kernel's time "
+                          "that collectives beside it add.";
 
 /* A curve, and what is being said of it. */
 struct explained {
@@ -75,11 +83,16 @@ struct explained {
     int64_t small_gpus, large_gpus;
 };
 
-enum explained_table { EXPLAINED_CAUSES, EXPLAINED_PARALLELISM, EXPLAINED_STREAM, EXPLAINED_COLLECTIVES };
+enum explained_table {
+    EXPLAINED_CAUSES,
+    EXPLAINED_PARALLELISM,
+    EXPLAINED_STREAM,
+    EXPLAINED_COLLECTIVES
+};
 
-/* Of the waterfall the change of a cause (and their sum), of the compute stream the time of an item in the last step of
- * the large cluster, and of its collectives that of those which are alike; of parallelism time is that of moving,
- * TABLE_UNKNOWN of the bubble. */
+/* Of the waterfall the change of a cause (and their sum), of the compute stream the time of an item
+ * in the last step of the large cluster, and of its collectives that of those which are alike; of
+ * parallelism time is that of moving, TABLE_UNKNOWN of the bubble. */
 struct explained_row {
     enum explained_table table;
     const char *item, *away, *bound_by;
@@ -90,7 +103,8 @@ struct explained_row {
  * only where the table has the column. */
 static void waterfall_add(const struct explained *e, const struct explained_row *row)
 {
-    static const char *const names[] = {"waterfall", "parallelism", "compute_stream", "collectives"};
+    static const char *const names[] = {
+        "waterfall", "parallelism", "compute_stream", "collectives"};
     static const char *const heads[] = {"cause", "parallelism", "compute stream", NULL};
     bool cause = row->table == EXPLAINED_CAUSES, parallel = row->table == EXPLAINED_PARALLELISM;
     bool stream = row->table == EXPLAINED_STREAM, comm = row->table == EXPLAINED_COLLECTIVES;
@@ -102,20 +116,31 @@ static void waterfall_add(const struct explained *e, const struct explained_row 
     rows_int(rows, COLUMN("small_gpus"), e->small_gpus);
     rows_int(rows, COLUMN("large_gpus"), e->large_gpus);
     rows_text(rows, COLUMN("table"), names[row->table]);
-    rows_text(rows, COLUMN("item", heads[row->table], stream ? "of rank 0" : NULL), arena_strdup(e->arena, row->item));
-    rows_real(rows, COLUMN("change_tflops_per_gpu", cause ? "change" : NULL, "TFLOPS/GPU", .digits = 3, .sign = true),
+    rows_text(rows, COLUMN("item", heads[row->table], stream ? "of rank 0" : NULL),
+        arena_strdup(e->arena, row->item));
+    rows_real(rows,
+        COLUMN("change_tflops_per_gpu", cause ? "change" : NULL, "TFLOPS/GPU", .digits = 3,
+            .sign = true),
         cause, row->change);
-    rows_real(rows, COLUMN("change_of_small", cause ? "of the small" : NULL, "%", 100, 2, .sign = true), cause,
+    rows_real(rows,
+        COLUMN("change_of_small", cause ? "of the small" : NULL, "%", 100, 2, .sign = true), cause,
         row->of_small);
     rows_text(rows, COLUMN(NULL, cause ? "taken away" : NULL), row->away);
     rows_real(rows, COLUMN("times", stream ? "times" : NULL), stream || comm, row->times);
-    rows_real(rows, COLUMN("time_s", stream ? "time" : parallel ? "moving" : NULL, "ms", 1e3, 2), timed, row->time_s);
-    rows_real(
-        rows, COLUMN(NULL, parallel ? "hidden" : NULL, "ms", 1e3, 2), true, fmax(0, row->time_s - row->exposed_s));
+    rows_real(rows,
+        COLUMN("time_s",
+            stream     ? "time"
+            : parallel ? "moving"
+                       : NULL,
+            "ms", 1e3, 2),
+        timed, row->time_s);
+    rows_real(rows, COLUMN(NULL, parallel ? "hidden" : NULL, "ms", 1e3, 2), true,
+        fmax(0, row->time_s - row->exposed_s));
     rows_real(rows, COLUMN(NULL, parallel ? "exposed" : NULL, "ms", 1e3, 2), true, row->exposed_s);
-    rows_real(rows, COLUMN("of_step", stream || parallel ? "of the step" : NULL, "%", 100, 1), !cause, share);
-    rows_real(rows, COLUMN("by_collectives_s", stream ? "by collectives" : NULL, "ms", 1e3, 2), stream,
-        row->by_collectives_s);
+    rows_real(rows, COLUMN("of_step", stream || parallel ? "of the step" : NULL, "%", 100, 1),
+        !cause, share);
+    rows_real(rows, COLUMN("by_collectives_s", stream ? "by collectives" : NULL, "ms", 1e3, 2),
+        stream, row->by_collectives_s);
     rows_real(rows, COLUMN("exposed_s"), parallel || comm, row->exposed_s);
     rows_real(rows, COLUMN("busbw_Bps"), comm, row->busbw_Bps);
     rows_text(rows, COLUMN("bound_by"), row->bound_by);
@@ -135,21 +160,25 @@ static void add_causes(const struct explained *e, const struct scenario_waterfal
     for (int i = 0; i <= CAUSE_COUNT; i++) {
         double change = -(i == CAUSE_REST ? w->rest : w->part[i]);
         if (scenario_waterfall_has(w, i))
-            waterfall_add(e, &(struct explained_row){EXPLAINED_CAUSES, scenario_causes[i].name, scenario_causes[i].away,
-                                 .change = change, .of_small = change / w->small[0]});
+            waterfall_add(e,
+                &(struct explained_row){EXPLAINED_CAUSES, scenario_causes[i].name,
+                    scenario_causes[i].away, .change = change, .of_small = change / w->small[0]});
     }
-    waterfall_add(e, &(struct explained_row){EXPLAINED_CAUSES, "sum", "", .change = w->large[0] - w->small[0],
-                         .of_small = w->large[0] / w->small[0] - 1});
+    waterfall_add(
+        e, &(struct explained_row){EXPLAINED_CAUSES, "sum", "", .change = w->large[0] - w->small[0],
+               .of_small = w->large[0] / w->small[0] - 1});
 }
 
 static void add_stream(const struct explained *e, const struct scenario_path *path, int top)
 {
     for (int i = 0; i < path->items.n && i < top; i++) {
         const struct scenario_path_item *item = &path->items.at[i];
-        waterfall_add(e, &(struct explained_row){EXPLAINED_STREAM,
-                             .item = item->waiting ? arena_printf(e->arena, "waits for %s", item->name) : item->name,
-                             .times = item->times, .time_s = item->seconds, .step_s = path->step_s,
-                             .by_collectives_s = item->beside_s});
+        waterfall_add(
+            e, &(struct explained_row){EXPLAINED_STREAM,
+                   .item = item->waiting ? arena_printf(e->arena, "waits for %s", item->name)
+                                         : item->name,
+                   .times = item->times, .time_s = item->seconds, .step_s = path->step_s,
+                   .by_collectives_s = item->beside_s});
     }
 }
 
@@ -157,10 +186,12 @@ static void add_collectives(const struct explained *e, const struct scenario_com
 {
     for (int i = 0; i < comm->n_items && i < top; i++) {
         const struct scenario_comm_item *item = &comm->items[i];
-        waterfall_add(e, &(struct explained_row){EXPLAINED_COLLECTIVES, .item = scenario_comm_name(e->arena, item),
-                             .times = item->times, .time_s = item->moving_s, .step_s = comm->step_s,
-                             .exposed_s = item->exposed_s, .busbw_Bps = item->bus_bytes / item->moving_s,
-                             .bound_by = coll_bound_names[scenario_comm_most(item->bound_s)]});
+        waterfall_add(
+            e, &(struct explained_row){EXPLAINED_COLLECTIVES,
+                   .item = scenario_comm_name(e->arena, item), .times = item->times,
+                   .time_s = item->moving_s, .step_s = comm->step_s, .exposed_s = item->exposed_s,
+                   .busbw_Bps = item->bus_bytes / item->moving_s,
+                   .bound_by = coll_bound_names[scenario_comm_most(item->bound_s)]});
     }
 }
 
@@ -182,14 +213,16 @@ static void add_parallelism(const struct explained *e, const struct exec_result 
     const struct exec_breakdown *part = &result->breakdown;
     double step_s = result->step_time_s;
     if (exec_has_stages(result))
-        waterfall_add(e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = "bubble", .time_s = TABLE_UNKNOWN,
-                             .step_s = step_s, .exposed_s = part->bubble_s});
+        waterfall_add(
+            e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = "bubble",
+                   .time_s = TABLE_UNKNOWN, .step_s = step_s, .exposed_s = part->bubble_s});
     for (int i = 0; i < PARALLELISMS && is_parallel(result); i++) {
         const struct exec_comm_time *comm = &part->comm[parallelisms[i]];
         if (comm->moving_s > 0)
             waterfall_add(
-                e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = plan_parallelism_names[parallelisms[i]],
-                       .time_s = comm->moving_s, .step_s = step_s, .exposed_s = comm->exposed_s});
+                e, &(struct explained_row){EXPLAINED_PARALLELISM,
+                       .item = plan_parallelism_names[parallelisms[i]], .time_s = comm->moving_s,
+                       .step_s = step_s, .exposed_s = comm->exposed_s});
     }
 }
 
@@ -203,15 +236,17 @@ static void waterfall_print_stages(FILE *out, const struct exec_result *result, 
             most = p;
     const struct exec_breakdown *slowest = &result->programs[most].breakdown;
     fputc('\n', out);
-    words_paragraph(out, arena_printf(arena,
-                             "Stages wait for one another for %.1f %% of a step (the bubble). Stage %d of %d computes "
-                             "longest, %.1f ms of %.1f ms, and waits for %.1f ms.",
-                             100 * result->breakdown.bubble_s / result->step_time_s, most, result->n_programs,
-                             1e3 * slowest->compute_s, 1e3 * result->step_time_s, 1e3 * slowest->bubble_s));
+    words_paragraph(
+        out, arena_printf(arena,
+                 "Stages wait for one another for %.1f %% of a step (the bubble). Stage %d of %d "
+                 "computes "
+                 "longest, %.1f ms of %.1f ms, and waits for %.1f ms.",
+                 100 * result->breakdown.bubble_s / result->step_time_s, most, result->n_programs,
+                 1e3 * slowest->compute_s, 1e3 * result->step_time_s, 1e3 * slowest->bubble_s));
 }
 
-static void waterfall_print_comm(
-    const struct scenario_comm *comm, const struct hw *hw, const char *point, int top, struct arena *arena)
+static void waterfall_print_comm(const struct scenario_comm *comm, const struct hw *hw,
+    const char *point, int top, struct arena *arena)
 {
     puts("\nits collectives, from when the last member has arrived:\n");
     comm_table(stdout, &(struct comm_side){"", comm}, 1, top, arena);
@@ -222,23 +257,25 @@ static void waterfall_print_comm(
 }
 
 /* What measured curves of such jobs lose beyond what any cause here has. */
-static void print_unexplained(FILE *out, const struct scenario *job, double small_tflops, struct arena *arena)
+static void print_unexplained(
+    FILE *out, const struct scenario *job, double small_tflops, struct arena *arena)
 {
     struct sure_numbers filed;
     if (!sure_is_data_parallel(job) || !sure_load_own(&filed, arena))
         return;
     const struct sure_loss *loss = &filed.loss;
     fputc('\n', out);
-    words_paragraph(out, arena_printf(arena,
-                             "not explained: measured curves of DDP and FSDP lose %.1f +- %.1f %% more than is "
-                             "predicted, in the mean; here %.1f TFLOPS/GPU. No cause above has it",
-                             100 * loss->value, 100 * loss->std_error, loss->value * small_tflops));
+    words_paragraph(
+        out, arena_printf(arena,
+                 "not explained: measured curves of DDP and FSDP lose %.1f +- %.1f %% more than is "
+                 "predicted, in the mean; here %.1f TFLOPS/GPU. No cause above has it",
+                 100 * loss->value, 100 * loss->std_error, loss->value * small_tflops));
 }
 
 /* Why the curve falls, where the time of its large end goes, and there op by op. */
 static void waterfall_answer(struct explain *explain, const struct scenario_point *small,
-    const struct scenario_point *large, const char *label, const struct scenario_waterfall *waterfall,
-    const struct exec_result *result)
+    const struct scenario_point *large, const char *label,
+    const struct scenario_waterfall *waterfall, const struct exec_result *result)
 {
     struct arena *arena = &explain->arena;
     int64_t gpus = large->options.cluster.gpus;
@@ -254,8 +291,8 @@ static void waterfall_answer(struct explain *explain, const struct scenario_poin
         fputs(explain->explained ? "\n" : "", stdout);
         words_paragraph(stdout, scenario_loss_sentence(arena, &loss));
         putchar('\n');
-        words_paragraph_of(stdout, "%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU", label, e.small_gpus,
-            gpus, waterfall->small[0], waterfall->large[0]);
+        words_paragraph_of(stdout, "%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU",
+            label, e.small_gpus, gpus, waterfall->small[0], waterfall->large[0]);
         putchar('\n');
     }
     add_causes(&e, waterfall);
@@ -265,7 +302,8 @@ static void waterfall_answer(struct explain *explain, const struct scenario_poin
     if (people) {
         struct scenario_step step = scenario_step(&result->breakdown, result->memory.alloc_stall_s);
         putchar('\n');
-        words_paragraph(stdout, arena_printf(arena, "%s: %s", point, scenario_step_sentence(arena, &step)));
+        words_paragraph(
+            stdout, arena_printf(arena, "%s: %s", point, scenario_step_sentence(arena, &step)));
     }
     if (people && is_parallel(result))
         fputs("\nwhat parallelism costs, mean over ranks:\n\n", stdout);
@@ -285,13 +323,15 @@ static void waterfall_answer(struct explain *explain, const struct scenario_poin
     vec_free(&path.items);
 }
 
-/* label: what the curve is. *first: 0 for the first curve of the command, which sets it to its id; the others have it
- * from there, and a figure shows them together. */
-static enum status put_explanation(struct store *store, const struct scenario_waterfall *waterfall, const char *label,
-    const struct scenario_point *small, const struct scenario_point *large, int64_t *first, struct diag *diag)
+/* label: what the curve is. *first: 0 for the first curve of the command, which sets it to its id;
+ * the others have it from there, and a figure shows them together. */
+static enum status put_explanation(struct store *store, const struct scenario_waterfall *waterfall,
+    const char *label, const struct scenario_point *small, const struct scenario_point *large,
+    int64_t *first, struct diag *diag)
 {
-    const struct record_cell head[] = {cell_text("scenario", small->options.name), cell_text("label", label),
-        cell_int("small_gpus", small->options.cluster.gpus), cell_int("large_gpus", large->options.cluster.gpus),
+    const struct record_cell head[] = {cell_text("scenario", small->options.name),
+        cell_text("label", label), cell_int("small_gpus", small->options.cluster.gpus),
+        cell_int("large_gpus", large->options.cluster.gpus),
         cell_real("small_tflops_per_gpu", true, waterfall->small[0]),
         cell_real("large_tflops_per_gpu", true, waterfall->large[0]),
         *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)};
@@ -302,7 +342,8 @@ static enum status put_explanation(struct store *store, const struct scenario_wa
         if (!scenario_waterfall_has(waterfall, i))
             continue;
         parts[n++] = cell_text("cause", scenario_causes[i].name);
-        parts[n++] = cell_real("lost_tflops_per_gpu", true, i == CAUSE_REST ? waterfall->rest : waterfall->part[i]);
+        parts[n++] = cell_real(
+            "lost_tflops_per_gpu", true, i == CAUSE_REST ? waterfall->rest : waterfall->part[i]);
     }
     int64_t id = 0;
     const struct store_study study = {.table = "explanation",
@@ -327,7 +368,8 @@ static enum status explain_curve(struct explain *explain, const struct scenario_
     struct scenario_waterfall waterfall;
     const char *label = vary_name(&explain->vary, small, &explain->arena);
     struct diag own = DIAG_INIT;
-    struct waiting *waiting = waiting_begin("waterfall", small->options.name, under_way, NULL, false);
+    struct waiting *waiting =
+        waiting_begin("waterfall", small->options.name, under_way, NULL, false);
     enum status status = scenario_explain(&waterfall, small, large, &own);
     if (status == STATUS_INPUT) { /* other curves may fit where this one does not */
         int n;
@@ -350,7 +392,8 @@ static enum status explain_curve(struct explain *explain, const struct scenario_
     if (status == STATUS_OK)
         waterfall_answer(explain, small, large, label, &waterfall, &result.exec);
     if (status == STATUS_OK && explain->store)
-        status = put_explanation(explain->store, &waterfall, label, small, large, &explain->first, diag);
+        status =
+            put_explanation(explain->store, &waterfall, label, small, large, &explain->first, diag);
     arena_release(&arena);
     return status;
 }
@@ -358,7 +401,8 @@ static enum status explain_curve(struct explain *explain, const struct scenario_
 /* Smallest and largest cluster of every curve, in the order of the scenario. Quadratic in the
  * points of a scenario. A curve opens at its first point, so that curves keep the scenario's
  * order. */
-static void explain_curves(struct explain *explain, const struct scenario_set *set, struct diag *diag)
+static void explain_curves(
+    struct explain *explain, const struct scenario_set *set, struct diag *diag)
 {
     struct {
         int small, large;
@@ -389,7 +433,8 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
     free(curves);
     if (n == 0 && diag->worst == STATUS_OK)
         diag_input(diag, (struct source_pos){.file = set->file},
-            "no two sizes of the cluster to compare; give --from and --to that differ, or sweep cluster.gpus");
+            "no two sizes of the cluster to compare; give --from and --to that differ, or sweep "
+            "cluster.gpus");
     diag_merge(diag, explain->explained ? &explain->skipped : &explain->unexplained);
 }
 
@@ -400,8 +445,9 @@ static void waterfall_load(struct scenario_set *set, struct explain *explain, st
 {
     struct arena *arena = &explain->arena;
     explain->file = files_find(arena, FILES_SCENARIOS, explain->file);
-    if (!explain->from != !explain->to && scenario_load(set, explain->file, explain->overrides.list.at,
-                                              explain->overrides.list.n, arena, diag) == STATUS_OK) {
+    if (!explain->from != !explain->to &&
+        scenario_load(set, explain->file, explain->overrides.list.at, explain->overrides.list.n,
+            arena, diag) == STATUS_OK) {
         int64_t least = set->points[0].options.cluster.gpus, most = least;
         for (int i = 1; i < set->n_points; i++) {
             int64_t gpus = set->points[i].options.cluster.gpus;
@@ -415,20 +461,21 @@ static void waterfall_load(struct scenario_set *set, struct explain *explain, st
         return;
     if (explain->from)
         vec_push(&explain->overrides.list,
-            (struct scenario_override){"cluster.gpus", arena_printf(arena, "[%s, %s]", explain->from, explain->to)});
+            (struct scenario_override){
+                "cluster.gpus", arena_printf(arena, "[%s, %s]", explain->from, explain->to)});
     int n = explain->overrides.list.n;
     const char **names = ARENA_ARRAY(arena, const char *, n); /* NULL: --set KEY */
     if (explain->from)
         names[n - 1] = "--from, --to";
-    if (scenario_load_from(
-            set, explain->file, explain->overrides.list.at, names, ORIGIN_COMMAND_LINE, n, arena, diag) == STATUS_OK)
+    if (scenario_load_from(set, explain->file, explain->overrides.list.at, names,
+            ORIGIN_COMMAND_LINE, n, arena, diag) == STATUS_OK)
         scenario_warn_measured(set, "flopcast waterfall", diag);
 }
 
 int cmd_waterfall(int argc, char **argv)
 {
-    const struct command_line line = {options, "SCENARIO", doc, COMMON_SIMULATE, "scenario", AT(file),
-        .missing = "a scenario file is missing", .files = FILES_SCENARIOS};
+    const struct command_line line = {options, "SCENARIO", doc, COMMON_SIMULATE, "scenario",
+        AT(file), .missing = "a scenario file is missing", .files = FILES_SCENARIOS};
     struct explain explain = {.top = 12};
     command_line_parse(&line, argc, argv, &explain);
     struct diag diag = DIAG_INIT;

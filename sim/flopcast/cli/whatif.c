@@ -66,7 +66,8 @@ static void take_change(void *self, const struct argument *argument)
         begin_variant(whatif, "");
     struct variant *variant = &whatif->variants.at[whatif->variants.n - 1];
     vec_push(&variant->overrides, argument_override(argument, &whatif->arena));
-    variant->label = arena_printf(&whatif->arena, "%s%s%s", variant->label, *variant->label ? " " : "", argument->text);
+    variant->label = arena_printf(
+        &whatif->arena, "%s%s%s", variant->label, *variant->label ? " " : "", argument->text);
 }
 
 static bool lacks_change(const struct whatif *whatif)
@@ -77,7 +78,8 @@ static bool lacks_change(const struct whatif *whatif)
 static void take_or(void *self, const struct argument *argument)
 {
     if (lacks_change(self))
-        argp_error(argument->state, "--or stands between two changes, as in --set A=1 --or --set A=2");
+        argp_error(
+            argument->state, "--or stands between two changes, as in --set A=1 --or --set A=2");
     begin_variant(self, "");
 }
 
@@ -88,13 +90,14 @@ static void whatif_check(void *self, struct argp_state *state)
 }
 
 static const struct command_option options[] = {
-    {"set", "KEY=VALUE", "The change; several together are one changed scenario", OPTION_TAKE, .take = take_change,
-        .flags = OPTION_KEYS},
+    {"set", "KEY=VALUE", "The change; several together are one changed scenario", OPTION_TAKE,
+        .take = take_change, .flags = OPTION_KEYS},
     {"or", NULL, "Changes after this are another changed scenario", OPTION_TAKE, .take = take_or,
         .flags = OPTION_LIST | OPTION_NEXT},
     {"base", "KEY=VALUE",
-        "Set it in the scenario and in all changed ones, as in cluster.gpus=64; so do the options below", OPTION_SET,
-        .member = offsetof(struct whatif, overrides)},
+        "Set it in the scenario and in all changed ones, as in cluster.gpus=64; so do the options "
+        "below",
+        OPTION_SET, .member = offsetof(struct whatif, overrides)},
     MEASURED_OPTION(struct whatif),
     JOB_OPTIONS(struct whatif),
     RECORDS_OPTION(struct whatif),
@@ -111,7 +114,8 @@ static bool varies(const struct vary *vary, const char *path)
 
 /* "cluster.gpus and model": what this set sweeps and the other does not, or sweeps otherwise.
  * First what only this set sweeps; if there is none, all that it sweeps. */
-static const char *swept_keys(const struct scenario_set *set, const struct scenario_set *other, struct arena *arena)
+static const char *swept_keys(
+    const struct scenario_set *set, const struct scenario_set *other, struct arena *arena)
 {
     struct vary here, there;
     vary_find(&here, set, arena);
@@ -120,7 +124,8 @@ static const char *swept_keys(const struct scenario_set *set, const struct scena
     for (int all = 0; all < 2 && !*text; all++)
         for (int i = 0; i < here.options.n; i++)
             if (all || !varies(&there, here.options.at[i].path))
-                text = arena_printf(arena, "%s%s%s", text, *text ? " and " : "", here.options.at[i].path);
+                text = arena_printf(
+                    arena, "%s%s%s", text, *text ? " and " : "", here.options.at[i].path);
     vec_free(&here.options);
     vec_free(&there.options);
     return text;
@@ -135,17 +140,22 @@ static void whatif_load(struct whatif *whatif, int v, struct diag *diag)
         vec_push(&all, whatif->overrides.list.at[i]);
     for (int i = 0; i < variant->overrides.n; i++)
         vec_push(&all, variant->overrides.at[i]);
-    enum status status = scenario_load(&variant->set, whatif->file, all.at, all.n, &whatif->arena, diag);
+    enum status status =
+        scenario_load(&variant->set, whatif->file, all.at, all.n, &whatif->arena, diag);
     vec_free(&all);
-    if (status != STATUS_OK || diag->worst != STATUS_OK || variant->set.n_points == base->set.n_points)
+    if (status != STATUS_OK || diag->worst != STATUS_OK ||
+        variant->set.n_points == base->set.n_points)
         return;
     bool fewer = variant->set.n_points < base->set.n_points;
-    const char *keys =
-        swept_keys(fewer ? &base->set : &variant->set, fewer ? &variant->set : &base->set, &whatif->arena);
+    const char *keys = swept_keys(
+        fewer ? &base->set : &variant->set, fewer ? &variant->set : &base->set, &whatif->arena);
     diag_input(diag, (struct source_pos){.file = whatif->file},
-        fewer ? "%d point%s, but %d with %s; give %s one value with --base, or as many in the change"
-              : "%d point%s, but %d with %s, which sweeps %s; give it one value, or as many with --base",
-        base->set.n_points, plural(base->set.n_points), variant->set.n_points, variant->label, keys);
+        fewer
+            ? "%d point%s, but %d with %s; give %s one value with --base, or as many in the change"
+            : "%d point%s, but %d with %s, which sweeps %s; give it one value, or as many with "
+              "--base",
+        base->set.n_points, plural(base->set.n_points), variant->set.n_points, variant->label,
+        keys);
 }
 
 static void whatif_simulate(struct variant *variant, struct arena *arena, struct diag *diag)
@@ -157,9 +167,10 @@ static void whatif_simulate(struct variant *variant, struct arena *arena, struct
     }
     variant->results = xcalloc((size_t)variant->set.n_points, sizeof *variant->results);
     variant->arenas = xcalloc((size_t)variant->set.n_points, sizeof *variant->arenas);
-    struct waiting *waiting =
-        waiting_begin("whatif", variant->label ? variant->label : "", "points", &variant->set, false);
-    scenario_simulate_all(variant->results, variant->arenas, &variant->set, waiting_count, waiting, diag);
+    struct waiting *waiting = waiting_begin(
+        "whatif", variant->label ? variant->label : "", "points", &variant->set, false);
+    scenario_simulate_all(
+        variant->results, variant->arenas, &variant->set, waiting_count, waiting, diag);
     waiting_end(waiting);
     variant->comms = ARENA_ARRAY(arena, struct scenario_comm, variant->set.n_points);
     for (int i = 0; i < variant->set.n_points && diag->worst == STATUS_OK; i++)
@@ -171,7 +182,8 @@ static void take_given(struct whatif *whatif, struct variant *variant)
 {
     variant->given = ARENA_ARRAY(&whatif->arena, const struct sure_range *, variant->set.n_points);
     for (int i = 0; i < variant->set.n_points; i++)
-        variant->given[i] = sure_of_speed(&whatif->sure, &variant->set.points[i], variant->results[i].mfu);
+        variant->given[i] =
+            sure_of_speed(&whatif->sure, &variant->set.points[i], variant->results[i].mfu);
 }
 
 /* All points are what they are as it is. */
@@ -235,8 +247,8 @@ static double comm_value(const struct variant *variant, int point, size_t offset
 }
 
 /* A time of collectives, where some variant has one. */
-static void add_comm_row(struct quantity_rows *rows, const struct whatif *whatif, int point, const char *cell,
-    const char *name, size_t offset)
+static void add_comm_row(struct quantity_rows *rows, const struct whatif *whatif, int point,
+    const char *cell, const char *name, size_t offset)
 {
     bool any = false;
     for (int v = 0; v < whatif->variants.n; v++)
@@ -268,11 +280,14 @@ static struct quantity_rows quantities(struct whatif *whatif, int point)
     for (int v = 0; v < whatif->variants.n; v++)
         stages = stages || exec_has_stages(&whatif->variants.at[v].results[point].exec);
     for (size_t i = 0; i < sizeof records / sizeof *records; i++)
-        if ((stages || strcmp(records[i].cell, "bubble_s") != 0) && (!records[i].given || whatif->variants.at[0].given))
+        if ((stages || strcmp(records[i].cell, "bubble_s") != 0) &&
+            (!records[i].given || whatif->variants.at[0].given))
             vec_push(&rows.list, records[i]);
-    add_comm_row(&rows, whatif, point, "collectives_s", "collectives", offsetof(struct scenario_comm, moving_s));
+    add_comm_row(&rows, whatif, point, "collectives_s", "collectives",
+        offsetof(struct scenario_comm, moving_s));
     for (int b = 0; b < COLL_BOUND_COUNT; b++)
-        add_comm_row(&rows, whatif, point, arena_printf(arena, "bound_by_%s_s", coll_bound_names[b]),
+        add_comm_row(&rows, whatif, point,
+            arena_printf(arena, "bound_by_%s_s", coll_bound_names[b]),
             arena_printf(arena, "  bound by %s", coll_bound_names[b]),
             offsetof(struct scenario_comm, bound_s) + sizeof(double) * (size_t)b);
     return rows;
@@ -287,7 +302,8 @@ static const struct record_cell *find_cell(const struct record *record, const ch
 }
 
 /* False where the point has no such value. */
-static bool whatif_value_of(double *value, const struct variant *variant, int point, const struct quantity_row *row)
+static bool whatif_value_of(
+    double *value, const struct variant *variant, int point, const struct quantity_row *row)
 {
     if (row->given) {
         const struct scenario_result *result = &variant->results[point];
@@ -309,15 +325,17 @@ static bool whatif_value_of(double *value, const struct variant *variant, int po
 }
 
 /* "397", or given what was measured "397 (350-463)"; "OOM". */
-static const char *whatif_said(const struct variant *variant, int point, const struct quantity_row *row, bool has,
-    double value, struct arena *arena)
+static const char *whatif_said(const struct variant *variant, int point,
+    const struct quantity_row *row, bool has, double value, struct arena *arena)
 {
     if (has && row->given)
-        return sure_with_range(arena, variant->given[point], variant->results[point].tokens_per_s_per_gpu, row->digits);
+        return sure_with_range(arena, variant->given[point],
+            variant->results[point].tokens_per_s_per_gpu, row->digits);
     return has ? arena_printf(arena, "%.*f", row->digits, value) : "OOM";
 }
 
-static void print_cells(struct table *table, struct whatif *whatif, int point, const struct quantity_row *row)
+static void print_cells(
+    struct table *table, struct whatif *whatif, int point, const struct quantity_row *row)
 {
     struct arena *arena = &whatif->arena;
     double before = 0, after = 0;
@@ -332,10 +350,12 @@ static void print_cells(struct table *table, struct whatif *whatif, int point, c
     for (int v = 1; v < whatif->variants.n; v++) {
         const struct variant *changed = &whatif->variants.at[v];
         bool has = whatif_value_of(&after, changed, point, row);
-        table_number_as(table, arena_printf(arena, "(%d)", v), "", whatif_said(changed, point, row, has, after, arena));
-        table_number_as(
-            table, "difference", "", had && has ? words_number(arena, after - before, row->digits, true) : "-");
-        table_number(table, "ratio", "", 3, had && has && before != 0 ? after / before : TABLE_UNKNOWN);
+        table_number_as(table, arena_printf(arena, "(%d)", v), "",
+            whatif_said(changed, point, row, has, after, arena));
+        table_number_as(table, "difference", "",
+            had && has ? words_number(arena, after - before, row->digits, true) : "-");
+        table_number(
+            table, "ratio", "", 3, had && has && before != 0 ? after / before : TABLE_UNKNOWN);
     }
 }
 
@@ -346,23 +366,26 @@ static void whatif_print_ooms(FILE *out, const struct whatif *whatif, int point)
         if (exec->status != EXEC_OOM)
             continue;
         fputc('\n', out);
-        words_paragraph_of(
-            out, "out of memory%s%s:", v ? " with " : " as it is", v ? whatif->variants.at[v].label : "");
+        words_paragraph_of(out, "out of memory%s%s:", v ? " with " : " as it is",
+            v ? whatif->variants.at[v].label : "");
         words_oom(out, exec);
     }
 }
 
 /* Both sides fit. tokens is of a step of the whole job, and exactly 1 where it is the same up to
  * rounding. */
-static struct scenario_change change_of(const struct variant *base, const struct variant *changed, int point)
+static struct scenario_change change_of(
+    const struct variant *base, const struct variant *changed, int point)
 {
     const struct scenario_result *before = &base->results[point], *after = &changed->results[point];
     double time = after->exec.step_time_s / before->exec.step_time_s;
     double before_gpus = (double)base->set.points[point].options.cluster.gpus;
     double after_gpus = (double)changed->set.points[point].options.cluster.gpus;
-    double tokens = time * after->tokens_per_s_per_gpu * after_gpus / (before->tokens_per_s_per_gpu * before_gpus);
+    double tokens = time * after->tokens_per_s_per_gpu * after_gpus /
+                    (before->tokens_per_s_per_gpu * before_gpus);
     bool same = fabs(tokens - 1) < 1e-9; /* up to rounding */
-    return (struct scenario_change){time, same ? 1 : tokens, words_counted(&base->set.points[point].model.shape)};
+    return (struct scenario_change){
+        time, same ? 1 : tokens, words_counted(&base->set.points[point].model.shape)};
 }
 
 static bool fits(const struct variant *variant, int point)
@@ -407,8 +430,9 @@ static void whatif_print_comm(FILE *out, struct whatif *whatif, int point)
             continue;
         struct scenario_change change = change_of(base, variant, point);
         fputc('\n', out);
-        words_paragraph(out, scenario_comm_change(arena, arena_printf(arena, "(%d) %s", v, variant->label),
-                                 &base->comms[point], &variant->comms[point], &change));
+        words_paragraph(
+            out, scenario_comm_change(arena, arena_printf(arena, "(%d) %s", v, variant->label),
+                     &base->comms[point], &variant->comms[point], &change));
     }
 }
 
@@ -423,9 +447,9 @@ static int by_change(const void *a, const void *b)
     return x->more != y->more ? (x->more < y->more ? -1 : 1) : x->point - y->point;
 }
 
-/* Of a sweep, what becomes of the step over all points that fit on both sides; of tokens/s where steps have other
- * numbers of tokens. One sentence a change; of a sweep the median, with the points of least and
- * most change. */
+/* Of a sweep, what becomes of the step over all points that fit on both sides; of tokens/s where
+ * steps have other numbers of tokens. One sentence a change; of a sweep the median, with the points
+ * of least and most change. */
 static const char *verdict(struct whatif *whatif, int v)
 {
     const struct variant *base = &whatif->variants.at[0], *changed = &whatif->variants.at[v];
@@ -434,11 +458,13 @@ static const char *verdict(struct whatif *whatif, int v)
     bool speeds = false;
     struct point_change *found = ARENA_ARRAY(arena, struct point_change, all);
     for (int i = 0; i < all; i++)
-        speeds = speeds || (fits(base, i) && fits(changed, i) && change_of(base, changed, i).tokens != 1);
+        speeds = speeds ||
+                 (fits(base, i) && fits(changed, i) && change_of(base, changed, i).tokens != 1);
     for (int i = 0; i < all; i++)
         if (fits(base, i) && fits(changed, i)) {
             struct scenario_change change = change_of(base, changed, i);
-            found[n++] = (struct point_change){(speeds ? change.tokens / change.time : change.time) - 1, i};
+            found[n++] =
+                (struct point_change){(speeds ? change.tokens / change.time : change.time) - 1, i};
         }
     if (is_same(base, changed))
         return "nothing changed, the scenario has that already";
@@ -454,9 +480,12 @@ static const char *verdict(struct whatif *whatif, int v)
     }
     qsort(found, (size_t)n, sizeof *found, by_change);
     const struct point_change *least = &found[0], *most = &found[n - 1];
-    const char *oom = n < all ? arena_printf(arena, "; of %d others one side is out of memory", all - n) : "";
-    return arena_printf(arena, "%s %+.1f %% in the median of %d points, from %+.1f %% (%s) to %+.1f %% (%s)%s",
-        speeds ? arena_printf(arena, "%s/s change by", words_counted_all(&base->set)) : "the step changes by",
+    const char *oom =
+        n < all ? arena_printf(arena, "; of %d others one side is out of memory", all - n) : "";
+    return arena_printf(arena,
+        "%s %+.1f %% in the median of %d points, from %+.1f %% (%s) to %+.1f %% (%s)%s",
+        speeds ? arena_printf(arena, "%s/s change by", words_counted_all(&base->set))
+               : "the step changes by",
         PERCENT * (found[(n - 1) / 2].more + found[n / 2].more) / 2, n, PERCENT * least->more,
         words_point(&base->set.points[least->point], arena), PERCENT * most->more,
         words_point(&base->set.points[most->point], arena), oom);
@@ -466,8 +495,8 @@ static void whatif_print_table(FILE *out, struct whatif *whatif)
 {
     const struct variant *base = &whatif->variants.at[0];
     for (int v = 1; v < whatif->variants.n; v++)
-        words_paragraph(
-            out, arena_printf(&whatif->arena, "(%d) %s: %s.", v, whatif->variants.at[v].label, verdict(whatif, v)));
+        words_paragraph(out, arena_printf(&whatif->arena, "(%d) %s: %s.", v,
+                                 whatif->variants.at[v].label, verdict(whatif, v)));
     for (int i = 0; i < base->set.n_points; i++) {
         struct table table = {0};
         fprintf(out, "\n%s\n\n", words_point(&base->set.points[i], &whatif->arena));
@@ -498,13 +527,17 @@ static void whatif_print_records(FILE *out, struct whatif *whatif)
             struct quantity_row row = rows.list.at[q];
             row.scale = 1;
             double before = 0, after = 0;
-            bool had = whatif_value_of(&before, base, point, &row), has = whatif_value_of(&after, changed, point, &row);
-            RECORDS_ROW(&records, cell_text("point", words_point(&base->set.points[point], &whatif->arena)),
+            bool had = whatif_value_of(&before, base, point, &row),
+                 has = whatif_value_of(&after, changed, point, &row);
+            RECORDS_ROW(&records,
+                cell_text("point", words_point(&base->set.points[point], &whatif->arena)),
                 cell_text("change", changed->label),
                 cell_text("status", exec_status_names[changed->results[point].exec.status]),
-                cell_text("quantity", row.cell), cell_real("as_it_is", had, before), cell_real("changed", has, after),
+                cell_text("quantity", row.cell), cell_real("as_it_is", had, before),
+                cell_real("changed", has, after),
                 cell_real("difference", had && has, after - before),
-                cell_real("ratio", had && has && before != 0, had && before != 0 ? after / before : 0));
+                cell_real(
+                    "ratio", had && has && before != 0, had && before != 0 ? after / before : 0));
         }
         vec_free(&rows.list);
     }
@@ -521,10 +554,14 @@ int cmd_whatif(int argc, char **argv)
         .member = offsetof(struct whatif, file),
         .missing = "a scenario file is missing",
         .check = whatif_check,
-        .doc = "Simulate a scenario as it is and changed, and print both side by side with difference and ratio.\v"
-               "Below: the collectives of rank 0's last step on each side, by their bound (latency, protocol, "
-               "channels, NVLink, PCIe, NIC, network, host memory, or shared links: other traffic on them). Points of "
-               "a sweep are compared one by one, in order. If a point is out of memory, its HBM peak is what it would "
+        .doc = "Simulate a scenario as it is and changed, and print both side by side with "
+               "difference and ratio.\v"
+               "Below: the collectives of rank 0's last step on each side, by their bound "
+               "(latency, protocol, "
+               "channels, NVLink, PCIe, NIC, network, host memory, or shared links: other traffic "
+               "on them). Points of "
+               "a sweep are compared one by one, in order. If a point is out of memory, its HBM "
+               "peak is what it would "
                "need, CUDA context and NCCL included."};
     struct whatif whatif = {.own = {.command = "whatif"}};
     begin_variant(&whatif, "");
@@ -533,12 +570,13 @@ int cmd_whatif(int argc, char **argv)
     whatif.file = files_find(&whatif.arena, FILES_SCENARIOS, whatif.file);
     for (int v = 0; v < whatif.variants.n; v++)
         whatif_load(&whatif, v, &diag);
-    bool nothing = diag.worst == STATUS_OK && whatif.format == RECORDS_TABLE && is_all_the_same(&whatif);
+    bool nothing =
+        diag.worst == STATUS_OK && whatif.format == RECORDS_TABLE && is_all_the_same(&whatif);
     if (nothing)
         puts("nothing changed: the scenario has that already");
     if (diag.worst == STATUS_OK && !nothing)
-        own_runs_simulate(&whatif.own, &whatif.sure, &whatif.measured, &whatif.variants.at[0].set, &whatif.overrides,
-            &whatif.arena, &diag);
+        own_runs_simulate(&whatif.own, &whatif.sure, &whatif.measured, &whatif.variants.at[0].set,
+            &whatif.overrides, &whatif.arena, &diag);
     for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK && !nothing; v++) {
         whatif_simulate(&whatif.variants.at[v], &whatif.arena, &diag);
         if (diag.worst == STATUS_OK && whatif.own.list.n > 0)

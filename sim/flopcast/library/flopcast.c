@@ -87,10 +87,12 @@ enum flopcast_status flopcast_set(struct flopcast *self, const char *key, const 
 {
     self->diag = DIAG_INIT;
     if (!*key) {
-        diag_input(&self->diag, (struct source_pos){0}, "a setting has no name; give one, as in cluster.gpus");
+        diag_input(&self->diag, (struct source_pos){0},
+            "a setting has no name; give one, as in cluster.gpus");
         return FLOPCAST_INPUT;
     }
-    const struct scenario_override override = {arena_strdup(&self->texts, key), arena_strdup(&self->texts, value)};
+    const struct scenario_override override = {
+        arena_strdup(&self->texts, key), arena_strdup(&self->texts, value)};
     for (int i = 0; i < self->overrides.n; i++)
         if (strcmp(self->overrides.at[i].key, key) == 0) {
             self->overrides.at[i] = override;
@@ -103,9 +105,10 @@ enum flopcast_status flopcast_set(struct flopcast *self, const char *key, const 
 enum flopcast_status flopcast_open(struct flopcast *self, const char *scenario)
 {
     forget_set(self);
-    const char *path = files_find(&self->loaded, FILES_SCENARIOS, arena_strdup(&self->loaded, scenario));
-    enum status status =
-        scenario_load(&self->set, path, self->overrides.at, self->overrides.n, &self->loaded, &self->diag);
+    const char *path =
+        files_find(&self->loaded, FILES_SCENARIOS, arena_strdup(&self->loaded, scenario));
+    enum status status = scenario_load(
+        &self->set, path, self->overrides.at, self->overrides.n, &self->loaded, &self->diag);
     if (status == STATUS_OK)
         scenario_warn_measured(&self->set, "libflopcast", &self->diag);
     else
@@ -124,10 +127,11 @@ static const struct scenario_point *point_at(struct flopcast *self, int point)
     if (point >= 0 && point < self->set.n_points)
         return &self->set.points[point];
     if (self->set.n_points == 0)
-        diag_input(&self->diag, (struct source_pos){0}, "no scenario is open; flopcast_open() opens one");
+        diag_input(
+            &self->diag, (struct source_pos){0}, "no scenario is open; flopcast_open() opens one");
     else
-        diag_input(&self->diag, (struct source_pos){.file = self->set.file}, "there is no point %d; give 0 to %d",
-            point, self->set.n_points - 1);
+        diag_input(&self->diag, (struct source_pos){.file = self->set.file},
+            "there is no point %d; give 0 to %d", point, self->set.n_points - 1);
     return NULL;
 }
 

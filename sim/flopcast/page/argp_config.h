@@ -1,4 +1,5 @@
-/* What configure would find in emscripten's C library, for gnulib's argp and getopt (libraries.cmake). */
+/* What configure would find in emscripten's C library, for gnulib's argp and getopt
+ * (libraries.cmake). */
 #include <stdalign.h>
 #include <stdbool.h>
 #define _GL_INLINE inline

@@ -7,9 +7,9 @@
  *
  * What is subtle: everything that is left out may only make a step longer, and a bound that is too
  * high would let the search lose the best layout. So collectives count only where their groups lie
- * alike in every layout (bound_is_known()), exchanges of experts do not count where another micro-batch's
- * kernels hide them, and a relative 1e-6 is taken off for the simulator's rounding to picoseconds.
- * Bytes are held to the same rule. */
+ * alike in every layout (bound_is_known()), exchanges of experts do not count where another
+ * micro-batch's kernels hide them, and a relative 1e-6 is taken off for the simulator's rounding to
+ * picoseconds. Bytes are held to the same rule. */
 #include "study/bound.h"
 
 #include "base/vec.h"
@@ -24,18 +24,21 @@ bool bound_same_costs(const struct scenario_point *a, const struct scenario_poin
 {
     const struct strategy_options *one = &a->options.strategy, *two = &b->options.strategy;
     const struct model_parallel *cut = &one->parallelism.model, *other = &two->parallelism.model;
-    return cut->tensor == other->tensor && cut->sequence == other->sequence && cut->context == other->context &&
-           cut->expert == other->expert && one->train.micro_batch == two->train.micro_batch &&
+    return cut->tensor == other->tensor && cut->sequence == other->sequence &&
+           cut->context == other->context && cut->expert == other->expert &&
+           one->train.micro_batch == two->train.micro_batch &&
            one->train.activation_checkpointing == two->train.activation_checkpointing &&
-           one->megatron.overlap_moe_expert_parallel_comm == two->megatron.overlap_moe_expert_parallel_comm;
+           one->megatron.overlap_moe_expert_parallel_comm ==
+               two->megatron.overlap_moe_expert_parallel_comm;
 }
 
 /* ---- costs of blocks ---- */
 
-/* The axes whose groups lie alike in every layout, as they come before those of data parallelism and stages. An order
- * of the user's may have them elsewhere: then their collectives take nothing. */
-static bool bound_is_known(
-    const struct plan *plan, const struct mesh_group *ranks, const struct parallelism_options *options)
+/* The axes whose groups lie alike in every layout, as they come before those of data parallelism
+ * and stages. An order of the user's may have them elsewhere: then their collectives take nothing.
+ */
+static bool bound_is_known(const struct plan *plan, const struct mesh_group *ranks,
+    const struct parallelism_options *options)
 {
     const struct mesh *mesh = &plan->mesh;
     int inner = mesh->size[AXIS_TP] * mesh->size[AXIS_EP] * mesh->size[AXIS_CP];
@@ -48,8 +51,8 @@ static double collective_s(const struct plan *plan, const struct hw *hw, int ind
     const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
     struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
     struct hw bridge;
-    return coll_isolated_s(coll_of(
-        at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(hw)), coll_hw_of(&bridge, group, hw)));
+    return coll_isolated_s(coll_of(at->kind, at->bytes, at->routing,
+        coll_shape(group, hw_gpus_per_node(hw)), coll_hw_of(&bridge, group, hw)));
 }
 
 /* Equal collectives of a plan are computed once (plan_first_collectives). */
@@ -63,8 +66,8 @@ static double *collective_times(const struct plan *plan, const struct hw *hw)
     return times;
 }
 
-/* How long each collective of a plan takes alone, 0 of those of no matter; merges: of exchanges, too, as another
- * micro-batch's kernels run beside them. For free(). */
+/* How long each collective of a plan takes alone, 0 of those of no matter; merges: of exchanges,
+ * too, as another micro-batch's kernels run beside them. For free(). */
 static double *isolated_times(const struct plan *plan, const struct job *job, bool merges)
 {
     double *times = xcalloc((size_t)plan->collectives.n + 1, sizeof *times);
@@ -72,7 +75,8 @@ static double *isolated_times(const struct plan *plan, const struct job *job, bo
     for (int i = 0; i < plan->collectives.n; i++) {
         const struct plan_collective *at = &plan->collectives.at[i];
         const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
-        if (bound_is_known(plan, ranks, &job->options->parallelism) && !(merges && at->serves == PARALLEL_EXPERT))
+        if (bound_is_known(plan, ranks, &job->options->parallelism) &&
+            !(merges && at->serves == PARALLEL_EXPERT))
             times[i] = all[i];
     }
     free(all);
@@ -89,8 +93,8 @@ static double *kernel_times(const struct plan *plan, const struct hw *hw)
 
 /* Waits for the step before, and negative ones, count as over. Ops that neither compute nor
  * communicate take no time and no queue. */
-struct bound_passes bound_passes(
-    const struct plan *plan, const struct plan_program *program, const double *kernel_s, const double *coll_s)
+struct bound_passes bound_passes(const struct plan *plan, const struct plan_program *program,
+    const double *kernel_s, const double *coll_s)
 {
     struct bound_passes passes = {0};
     double *ends = xcalloc((size_t)program->ops.n + 1, sizeof *ends);
@@ -107,7 +111,9 @@ struct bound_passes bound_passes(
         if (op->kind != OP_KERNEL && !plan_op_is_comm(op))
             continue;
         double *queue = &free_s[op->stream], before = *queue;
-        double takes = op->kind == OP_KERNEL ? kernel_s[op->index] : op->kind == OP_COLLECTIVE ? coll_s[op->index] : 0;
+        double takes = op->kind == OP_KERNEL       ? kernel_s[op->index]
+                       : op->kind == OP_COLLECTIVE ? coll_s[op->index]
+                                                   : 0;
         ends[i] = *queue = fmax(start, *queue) + takes;
         bool forward = op->phase == PHASE_FORWARD,
              backward = op->phase == PHASE_BACKWARD || op->phase == PHASE_RECOMPUTE;
@@ -120,8 +126,8 @@ struct bound_passes bound_passes(
     return passes;
 }
 
-/* The fewest bytes that live between the last kernel of the forward pass and the first of the backward pass, as one
- * micro-batch has them. */
+/* The fewest bytes that live between the last kernel of the forward pass and the first of the
+ * backward pass, as one micro-batch has them. */
 static double held_bytes(const struct plan *plan, const struct plan_program *program)
 {
     int64_t now = 0, least = INT64_MAX;
@@ -140,7 +146,8 @@ static double held_bytes(const struct plan *plan, const struct plan_program *pro
 }
 
 /* What a block hands on and keeps, too: no tensor is let go of when the first message has gone. */
-static double shared_bytes(const struct plan *plan, const struct plan_program *program, const struct job *job)
+static double shared_bytes(
+    const struct plan *plan, const struct plan_program *program, const struct job *job)
 {
     int sent = PLAN_NO_OP;
     for (int i = 0; i < program->ops.n; i++) {
@@ -154,26 +161,30 @@ static double shared_bytes(const struct plan *plan, const struct plan_program *p
     }
     if (sent == PLAN_NO_OP)
         return 0;
-    double parts = (double)model_tensor_ranks(&job->workload.parallel); /* at most: scatter_gather */
+    double parts =
+        (double)model_tensor_ranks(&job->workload.parallel); /* at most: scatter_gather */
     return plan->messages.at[program->ops.at[sent].index].bytes * parts;
 }
 
-/* Whether every rank has all of what is in the category: Megatron-FSDP may shard weights and gradients, too. */
+/* Whether every rank has all of what is in the category: Megatron-FSDP may shard weights and
+ * gradients, too. */
 static bool is_whole(const struct megatron_options *options, int category)
 {
-    int sharding = options->use_megatron_fsdp ? options->data_parallel_sharding_strategy : SHARD_NOTHING;
+    int sharding =
+        options->use_megatron_fsdp ? options->data_parallel_sharding_strategy : SHARD_NOTHING;
     return !(category == HBM_PARAMETERS && sharding >= SHARD_OPTIM_GRADS_PARAMS) &&
            !(category == HBM_GRADIENTS && sharding >= SHARD_OPTIM_GRADS);
 }
 
-static void bound_count_states(
-    struct bound_block *block, const struct plan_program *program, const struct megatron_options *options)
+static void bound_count_states(struct bound_block *block, const struct plan_program *program,
+    const struct megatron_options *options)
 {
     for (int i = 0; i < program->setup.n; i++) {
         const struct plan_buffer *buffer = &program->buffers.at[program->setup.at[i]];
         if (!is_whole(options, buffer->category))
             continue;
-        *(buffer->category == HBM_OPTIMIZER ? &block->optimizer_bytes : &block->state_bytes) += (double)buffer->bytes;
+        *(buffer->category == HBM_OPTIMIZER ? &block->optimizer_bytes : &block->state_bytes) +=
+            (double)buffer->bytes;
     }
     for (int i = 0; i < program->ops.n; i++)
         if (program->ops.at[i].kind == OP_KEEP &&
@@ -181,8 +192,8 @@ static void bound_count_states(
             block->optimizer_bytes += (double)program->buffers.at[program->ops.at[i].index].bytes;
 }
 
-/* A shorter model whose blocks stand for all: the first and the last one have the model's ends, and between them is one
- * of each kind. */
+/* A shorter model whose blocks stand for all: the first and the last one have the model's ends, and
+ * between them is one of each kind. */
 struct standing {
     struct model model;
     int *of; /* by block of the whole model: which of its blocks */
@@ -231,8 +242,9 @@ static struct standing find_standing(const struct scenario_point *point, struct 
 static bool shares_optimizer(const struct strategy_options *options)
 {
     const struct megatron_options *megatron = &options->megatron;
-    bool shards = megatron->use_megatron_fsdp ? megatron->data_parallel_sharding_strategy >= SHARD_OPTIM
-                                              : megatron->use_distributed_optimizer;
+    bool shards = megatron->use_megatron_fsdp
+                      ? megatron->data_parallel_sharding_strategy >= SHARD_OPTIM
+                      : megatron->use_distributed_optimizer;
     return shards || options->train.muon_distributed;
 }
 
@@ -254,26 +266,31 @@ static struct scenario_point block_by_block(
     strategy->train.device_batch = 0;
     strategy->train.grad_accum = micro_batches;
     strategy->train.cpu_offloading_num_layers = 0;
-    strategy->megatron.use_distributed_optimizer = shares_optimizer(strategy) && !strategy->train.muon_distributed;
-    strategy->megatron.use_megatron_fsdp = strategy->megatron.overlap_moe_expert_parallel_comm = false;
+    strategy->megatron.use_distributed_optimizer =
+        shares_optimizer(strategy) && !strategy->train.muon_distributed;
+    strategy->megatron.use_megatron_fsdp = strategy->megatron.overlap_moe_expert_parallel_comm =
+        false;
     strategy->megatron.num_distributed_optimizer_instances = 0;
     cut.options.cluster.gpus = parallel->pipeline * model_tensor_ranks(&parallel->model) *
-                               model_context_ranks(&parallel->model) * strategy_expert_axis(parallel);
+                               model_context_ranks(&parallel->model) *
+                               strategy_expert_axis(parallel);
     return cut;
 }
 
 /* sign -1, 1: what the blocks take is taken from, added to what is there. Bytes come from the
  * plan with one micro-batch alone. */
-static enum status add_passes(struct bound_block *blocks, const struct scenario_point *point, const struct model *model,
-    int micro_batches, int sign, struct diag *diag)
+static enum status add_passes(struct bound_block *blocks, const struct scenario_point *point,
+    const struct model *model, int micro_batches, int sign, struct diag *diag)
 {
     struct scenario_point cut = block_by_block(point, model, micro_batches);
-    struct job job = strategy_job(&cut.options.strategy, &cut.model, &cut.hw, (int)cut.options.cluster.gpus);
+    struct job job =
+        strategy_job(&cut.options.strategy, &cut.model, &cut.hw, (int)cut.options.cluster.gpus);
     struct arena scratch = ARENA_INIT;
     struct plan plan = {0};
     enum status status = scenario_compile(&plan, &cut, &scratch, diag);
     double *kernel_s = kernel_times(&plan, &cut.hw);
-    double *coll_s = isolated_times(&plan, &job, point->options.strategy.megatron.overlap_moe_expert_parallel_comm);
+    double *coll_s = isolated_times(
+        &plan, &job, point->options.strategy.megatron.overlap_moe_expert_parallel_comm);
     for (int b = 0; b < plan.n_programs && status == STATUS_OK; b++) {
         const struct plan_program *program = &plan.programs[b];
         struct bound_block *block = &blocks[b];
@@ -283,8 +300,9 @@ static enum status add_passes(struct bound_block *blocks, const struct scenario_
         block->kernels_s += sign * passes.kernels_s;
         if (micro_batches > 1)
             continue;
-        block->held_bytes =
-            point->options.strategy.train.cpu_offloading_num_layers > 0 ? 0 : held_bytes(&plan, program);
+        block->held_bytes = point->options.strategy.train.cpu_offloading_num_layers > 0
+                                ? 0
+                                : held_bytes(&plan, program);
         block->shared_bytes = shared_bytes(&plan, program, &job);
         bound_count_states(block, program, &point->options.strategy.megatron);
     }
@@ -295,17 +313,19 @@ static enum status add_passes(struct bound_block *blocks, const struct scenario_
     return status;
 }
 
-enum status bound_costs(
-    struct bound_costs *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
+enum status bound_costs(struct bound_costs *out, const struct scenario_point *point,
+    struct arena *arena, struct diag *diag)
 {
     const struct parallelism_options *parallel = &point->options.strategy.parallelism;
     int blocks = model_blocks(&point->model);
     struct arena scratch = ARENA_INIT;
     struct standing standing = find_standing(point, &scratch);
     struct bound_block *found = xcalloc((size_t)standing.model.n_layers, sizeof *found);
-    *out = (struct bound_costs){.blocks = ARENA_ARRAY(arena, struct bound_block, blocks), .n = blocks};
+    *out =
+        (struct bound_costs){.blocks = ARENA_ARRAY(arena, struct bound_block, blocks), .n = blocks};
     if (shares_optimizer(&point->options.strategy))
-        out->optimizer_ranks = (double)(model_context_ranks(&parallel->model) * strategy_expert_axis(parallel));
+        out->optimizer_ranks =
+            (double)(model_context_ranks(&parallel->model) * strategy_expert_axis(parallel));
     enum status status = add_passes(found, point, &standing.model, 1, -1, diag);
     if (status == STATUS_OK)
         status = add_passes(found, point, &standing.model, 2, 1, diag);
@@ -336,7 +356,8 @@ static struct bound_block bound_chunk_of(
         sum.forward_s += block->forward_s;
         sum.backward_s += block->backward_s;
         sum.kernels_s += block->kernels_s;
-        sum.held_bytes += block->held_bytes - (b > at->first ? costs->blocks[b - 1].shared_bytes : 0);
+        sum.held_bytes +=
+            block->held_bytes - (b > at->first ? costs->blocks[b - 1].shared_bytes : 0);
         sum.state_bytes += block->state_bytes + optimizer_share * block->optimizer_bytes;
     }
     return sum;
@@ -344,7 +365,8 @@ static struct bound_block bound_chunk_of(
 
 /* optimizer_share: the costs were found with few ranks of data parallelism, the layout shares
  * the states over its own. */
-static struct stage *stages_of(const struct bound_costs *costs, const struct job *job, struct arena *scratch)
+static struct stage *stages_of(
+    const struct bound_costs *costs, const struct job *job, struct arena *scratch)
 {
     int n = job->mesh.size[AXIS_PP];
     struct stage *stages = ARENA_ARRAY(scratch, struct stage, n);
@@ -366,12 +388,14 @@ static struct stage *stages_of(const struct bound_costs *costs, const struct job
     const struct bound_block *last = &costs->blocks[costs->n - 1];
     const struct model_shape *shape = &job->model->shape;
     if (strategy_stage(job, 0, scratch).ends == MODEL_BOTH_ENDS &&
-        (shape->tied_embeddings || shape->mtp_layers > 0)) /* its table was counted with both ends */
+        (shape->tied_embeddings ||
+            shape->mtp_layers > 0)) /* its table was counted with both ends */
         stages[0].state_bytes -= last->state_bytes + share * last->optimizer_bytes;
     return stages;
 }
 
-/* When each chunk of the model has passed each micro-batch, forward and backward; negative: not yet. */
+/* When each chunk of the model has passed each micro-batch, forward and backward; negative: not
+ * yet. */
 struct passed {
     double *at[2];
     int micro_batches, places;
@@ -406,10 +430,13 @@ static bool advance(struct stage *stage, struct passed *passed)
         bool forward = cell->kind == CELL_FORWARD;
         if (input < 0)
             break;
-        stage->ready_s = fmax(stage->ready_s, input) + (forward                          ? chunk->forward_s
-                                                           : cell->kind == CELL_BACKWARD ? chunk->backward_s
-                                                                                         : 0);
-        stage->held_bytes += forward ? chunk->held_bytes : cell->kind != CELL_BACKWARD_WEIGHT ? -chunk->held_bytes : 0;
+        stage->ready_s =
+            fmax(stage->ready_s, input) + (forward                          ? chunk->forward_s
+                                              : cell->kind == CELL_BACKWARD ? chunk->backward_s
+                                                                            : 0);
+        stage->held_bytes += forward                              ? chunk->held_bytes
+                             : cell->kind != CELL_BACKWARD_WEIGHT ? -chunk->held_bytes
+                                                                  : 0;
         stage->most_held = fmax(stage->most_held, stage->held_bytes);
         if (cell->kind != CELL_BACKWARD_WEIGHT)
             *passed_at(passed, forward, cell->micro_batch, place) = stage->ready_s;
@@ -442,10 +469,10 @@ static double path_s(struct stage *stages, int n, struct arena *scratch)
     return end;
 }
 
-/* Costs of an end of the model lie in those of its block. A first or last chunk without blocks has the end alone, and
- * then that block counts nothing, as it is on another stage. */
-static struct bound_costs without_ends(
-    const struct bound_costs *costs, const struct parallelism_options *parallel, struct arena *scratch)
+/* Costs of an end of the model lie in those of its block. A first or last chunk without blocks has
+ * the end alone, and then that block counts nothing, as it is on another stage. */
+static struct bound_costs without_ends(const struct bound_costs *costs,
+    const struct parallelism_options *parallel, struct arena *scratch)
 {
     struct bound_costs changed = *costs;
     if (parallel->first_layers != 0 && parallel->last_layers != 0)
@@ -464,8 +491,8 @@ static struct bound_costs without_ends(
 struct bound bound_layout(const struct bound_costs *costs, const struct scenario_point *point)
 {
     static const double rounding = 1e-6; /* of picoseconds, over the kernels of a step */
-    struct job job =
-        strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
+    struct job job = strategy_job(
+        &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
     struct arena scratch = ARENA_INIT;
     int n = job.mesh.size[AXIS_PP];
     struct bound_costs own = without_ends(costs, &point->options.strategy.parallelism, &scratch);
@@ -475,8 +502,8 @@ struct bound bound_layout(const struct bound_costs *costs, const struct scenario
     for (int s = 0; s < n; s++) {
         double work_s = 0;
         for (int c = 0; c < stages[s].schedule.chunks; c++)
-            work_s +=
-                stages[s].schedule.micro_batches * (stages[s].chunks[c].forward_s + stages[s].chunks[c].backward_s);
+            work_s += stages[s].schedule.micro_batches *
+                      (stages[s].chunks[c].forward_s + stages[s].chunks[c].backward_s);
         bound.bytes = fmax(bound.bytes, stages[s].state_bytes + stages[s].most_held);
         if (work_s <= busiest_s)
             continue;
@@ -508,7 +535,8 @@ struct bound bound_plan(const struct plan *plan, const struct hw *hw)
                                                               : 0;
         }
         for (int q = 0; q < plan->queues.n; q++)
-            bound.step_s = fmax(bound.step_s, plan->queues.at[q].kind == QUEUE_HOST ? 0 : work_s[q]);
+            bound.step_s =
+                fmax(bound.step_s, plan->queues.at[q].kind == QUEUE_HOST ? 0 : work_s[q]);
         bound.kernels_s = fmax(bound.kernels_s, work_s[STREAM_COMPUTE]);
     }
     free(coll_s);

@@ -27,7 +27,8 @@ static struct scenario_comm_item *comm_find(item_list *items, const struct exec_
 {
     for (int i = 0; i < items->n; i++) {
         struct scenario_comm_item *item = &items->at[i];
-        if ((int)item->kind == span->collective && item->bytes == span->bytes && item->group_size == span->group_size)
+        if ((int)item->kind == span->collective && item->bytes == span->bytes &&
+            item->group_size == span->group_size)
             return item;
     }
     vec_push(items, (struct scenario_comm_item){.kind = (enum coll_kind)span->collective,
@@ -79,7 +80,8 @@ static int find_host_span_ending_from(const struct exec_result *result, ps_t at)
 
 const struct exec_span *scenario_comm_awaited(const struct exec_result *result, ps_t at)
 {
-    for (int i = find_span_ending_from(result, at); i < result->n_spans && result->spans[i].end == at; i++)
+    for (int i = find_span_ending_from(result, at);
+         i < result->n_spans && result->spans[i].end == at; i++)
         if (result->spans[i].stream != STREAM_COMPUTE)
             return &result->spans[i];
     return NULL;
@@ -90,14 +92,16 @@ const struct exec_span *scenario_comm_awaited(const struct exec_result *result, 
 const struct exec_span *scenario_comm_blocked(const struct exec_result *result, ps_t from, ps_t to)
 {
     const struct exec_span *found = NULL;
-    int first_host = find_host_span_ending_from(result, from + 1), first = find_span_ending_from(result, from + 1);
+    int first_host = find_host_span_ending_from(result, from + 1),
+        first = find_span_ending_from(result, from + 1);
     for (int h = first_host; h < result->n_host_spans && result->host_spans[h].end <= to; h++) {
         const struct exec_host_span *host = &result->host_spans[h];
         if (host->kind != HOST_WAITS || host->op < 0)
             continue;
         for (int i = first; i < result->n_spans && result->spans[i].end <= to; i++) {
             const struct exec_span *span = &result->spans[i];
-            bool message = span->is_collective && span->collective == COLL_SEND_RECV && span->op == host->op;
+            bool message =
+                span->is_collective && span->collective == COLL_SEND_RECV && span->op == host->op;
             if (message && (!found || span->end > found->end))
                 found = span;
         }
@@ -105,22 +109,23 @@ const struct exec_span *scenario_comm_blocked(const struct exec_result *result, 
     return found;
 }
 
-/* Of each span the earliest start of a collective among it and those that end after it: where that is not before the
- * end of a gap, no later span was under way in it. */
+/* Of each span the earliest start of a collective among it and those that end after it: where that
+ * is not before the end of a gap, no later span was under way in it. */
 static ps_t *find_earliest_starts(const struct exec_result *result)
 {
     ps_t *earliest = xcalloc((size_t)result->n_spans + 1, sizeof *earliest);
     earliest[result->n_spans] = PS_NEVER;
     for (int i = result->n_spans - 1; i >= 0; i--) {
         const struct exec_span *span = &result->spans[i];
-        earliest[i] = span->is_collective ? comm_earlier(span->start, earliest[i + 1]) : earliest[i + 1];
+        earliest[i] =
+            span->is_collective ? comm_earlier(span->start, earliest[i + 1]) : earliest[i + 1];
     }
     return earliest;
 }
 
 /* The compute stream was idle from a time to another: which collectives were under way. */
-static void comm_add_gap(struct scenario_comm *comm, item_list *items, const struct exec_result *result,
-    const ps_t *earliest, ps_t from, ps_t to)
+static void comm_add_gap(struct scenario_comm *comm, item_list *items,
+    const struct exec_result *result, const ps_t *earliest, ps_t from, ps_t to)
 {
     if (!scenario_comm_awaited(result, to)) {
         const struct exec_span *message = scenario_comm_blocked(result, from, to);
@@ -154,7 +159,8 @@ static int comm_longest_first(const void *a, const void *b)
 
 void scenario_comm(struct scenario_comm *out, const struct exec_result *result, struct arena *arena)
 {
-    *out = (struct scenario_comm){.step_s = s_from_ps(result->last_step_end - result->last_step_start)};
+    *out = (struct scenario_comm){
+        .step_s = s_from_ps(result->last_step_end - result->last_step_start)};
     item_list found = {0};
     ps_t *earliest = find_earliest_starts(result);
     ps_t idle_since = result->last_step_start;
@@ -206,19 +212,19 @@ const char *scenario_comm_name(struct arena *arena, const struct scenario_comm_i
     size_t unit = 0;
     for (; bytes >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
         bytes /= 1024;
-    return arena_printf(
-        arena, "%s of %.4g %s on %d", coll_kind_names[item->kind], bytes, units[unit], item->group_size);
+    return arena_printf(arena, "%s of %.4g %s on %d", coll_kind_names[item->kind], bytes,
+        units[unit], item->group_size);
 }
 
 static const char *comm_rate(struct arena *arena, struct quantity q)
 {
     char text[64];
-    return arena_printf(
-        arena, "%s, %s", quantity_format(text, sizeof text, q.value, DIM_BYTES_PER_S), hw_kind_name(q.kind));
+    return arena_printf(arena, "%s, %s",
+        quantity_format(text, sizeof text, q.value, DIM_BYTES_PER_S), hw_kind_name(q.kind));
 }
 
-/* What binds an algorithm with the numbers of this hardware that say so, and what kind they are: "channels (16 x 20
- * GB/s, assumed)". */
+/* What binds an algorithm with the numbers of this hardware that say so, and what kind they are:
+ * "channels (16 x 20 GB/s, assumed)". */
 static const char *comm_bound_words(
     struct arena *arena, enum coll_bound bound, enum coll_algorithm algorithm, const struct hw *hw)
 {
@@ -236,9 +242,11 @@ static const char *comm_bound_words(
     case COLL_BOUND_PCIE:
         return arena_printf(arena, "%s (%s)", name, comm_rate(arena, hw->node.pcie_bandwidth));
     case COLL_BOUND_NIC:
-        return arena_printf(arena, "%s (%g x %s)", name, hw->node.nics.value, comm_rate(arena, hw->node.nic_bandwidth));
+        return arena_printf(arena, "%s (%g x %s)", name, hw->node.nics.value,
+            comm_rate(arena, hw->node.nic_bandwidth));
     case COLL_BOUND_HOST_MEMORY:
-        return arena_printf(arena, "%s (%s)", name, comm_rate(arena, hw->cluster.nccl_staging_bandwidth));
+        return arena_printf(
+            arena, "%s (%s)", name, comm_rate(arena, hw->cluster.nccl_staging_bandwidth));
     case COLL_BOUND_NONE:
     case COLL_BOUND_LATENCY:
     case COLL_BOUND_PROTOCOL:
@@ -260,14 +268,16 @@ static enum coll_algorithm longest_bound(const struct scenario_comm *comm, enum 
     return longest->algorithm;
 }
 
-/* "channels (16 x 20 GB/s, assumed) 62 %, latency 38 %": the largest first, what is below half a per cent left out. Of
- * all time, or of what is exposed, which may be waiting for other ranks too; there without the
- * numbers. Picks the largest of what is left, one after the other, until what is left is below
- * half a per cent. */
-static const char *comm_shares(struct arena *arena, const struct scenario_comm *comm, bool exposed, const struct hw *hw)
+/* "channels (16 x 20 GB/s, assumed) 62 %, latency 38 %": the largest first, what is below half a
+ * per cent left out. Of all time, or of what is exposed, which may be waiting for other ranks too;
+ * there without the numbers. Picks the largest of what is left, one after the other, until what is
+ * left is below half a per cent. */
+static const char *comm_shares(
+    struct arena *arena, const struct scenario_comm *comm, bool exposed, const struct hw *hw)
 {
     enum { WAIT = COLL_BOUND_COUNT };
-    double left[COLL_BOUND_COUNT + 1] = {[WAIT] = exposed ? comm->exposed_wait_s : 0}, all_s = left[WAIT];
+    double left[COLL_BOUND_COUNT + 1] = {[WAIT] = exposed ? comm->exposed_wait_s : 0},
+                                   all_s = left[WAIT];
     for (int b = 0; b < COLL_BOUND_COUNT; b++)
         all_s += left[b] = exposed ? comm->exposed_bound_s[b] : comm->bound_s[b];
     const char *text = "";
@@ -279,9 +289,11 @@ static const char *comm_shares(struct arena *arena, const struct scenario_comm *
             return text;
         enum coll_bound bound = (enum coll_bound)most;
         const char *name = most == WAIT ? "waiting for other ranks"
-                           : exposed    ? coll_bound_names[bound]
-                                        : comm_bound_words(arena, bound, longest_bound(comm, bound), hw);
-        text = arena_printf(arena, "%s%s%s %.0f %%", text, *text ? ", " : "", name, PERCENT * left[most] / all_s);
+                           : exposed
+                               ? coll_bound_names[bound]
+                               : comm_bound_words(arena, bound, longest_bound(comm, bound), hw);
+        text = arena_printf(
+            arena, "%s%s%s %.0f %%", text, *text ? ", " : "", name, PERCENT * left[most] / all_s);
         left[most] = 0;
     }
 }
@@ -299,29 +311,34 @@ const char *scenario_comm_sentence(
     if (comm->n_items == 0)
         return arena_printf(arena, "%s: no collectives.", label);
     const char *text = arena_printf(arena,
-        "%s: collectives take %.1f ms of rank 0's last step of %.1f ms, and %.1f %% of that is hidden behind compute. "
+        "%s: collectives take %.1f ms of rank 0's last step of %.1f ms, and %.1f %% of that is "
+        "hidden behind compute. "
         "They are bound by %s; hops and steps are %.0f %% of their time.",
-        label, MS * comm->moving_s, MS * comm->step_s, hidden(comm), comm_shares(arena, comm, false, hw),
-        PERCENT * comm->latency_s / comm->moving_s);
-    return comm->exposed_s > 0 ? arena_printf(arena, "%s Of the %.1f ms that are exposed in that step: %s.", text,
-                                     MS * comm->exposed_s, comm_shares(arena, comm, true, hw))
-                               : text;
+        label, MS * comm->moving_s, MS * comm->step_s, hidden(comm),
+        comm_shares(arena, comm, false, hw), PERCENT * comm->latency_s / comm->moving_s);
+    return comm->exposed_s > 0
+               ? arena_printf(arena, "%s Of the %.1f ms that are exposed in that step: %s.", text,
+                     MS * comm->exposed_s, comm_shares(arena, comm, true, hw))
+               : text;
 }
 
-const char *scenario_channels_sentence(struct arena *arena, const struct scenario_comm *comm, const struct hw *hw)
+const char *scenario_channels_sentence(
+    struct arena *arena, const struct scenario_comm *comm, const struct hw *hw)
 {
     char words[256];
     if (comm->n_items == 0 || scenario_comm_most(comm->bound_s) != COLL_BOUND_CHANNELS)
         return NULL;
     enum coll_algorithm algorithm = longest_bound(comm, COLL_BOUND_CHANNELS);
-    if (algorithm == COLL_TREE || !coll_by_channels(algorithm)) /* a tree's channels have another bound */
+    if (algorithm == COLL_TREE ||
+        !coll_by_channels(algorithm)) /* a tree's channels have another bound */
         return NULL;
     const char *laid = coll_channels_words(words, sizeof words, hw);
     struct quantity each = hw->cluster.nccl_channel_bandwidth;
     if (!quantity_is_set(each))
         return arena_printf(arena, "Across nodes NCCL lays %s.", laid);
     return arena_printf(arena,
-        "Across nodes NCCL lays %s. Each carries at most %s: what is said of faster NICs rests on this one number.",
+        "Across nodes NCCL lays %s. Each carries at most %s: what is said of faster NICs rests on "
+        "this one number.",
         laid, comm_rate(arena, each));
 }
 
@@ -342,7 +359,8 @@ static const double MATTERS = 1, SHOWN = 0.05; /* per cent */
 
 const char *scenario_change_sentence(struct arena *arena, const struct scenario_change *change)
 {
-    double longer = PERCENT * (change->time - 1), more = PERCENT * (change->tokens / change->time - 1);
+    double longer = PERCENT * (change->time - 1),
+           more = PERCENT * (change->tokens / change->time - 1);
     if (change->tokens == 1 && fabs(longer) < SHOWN)
         return "leaves the step as it is";
     if (change->tokens == 1)
@@ -351,31 +369,36 @@ const char *scenario_change_sentence(struct arena *arena, const struct scenario_
             : longer < 0           ? "shortens"
                                    : "lengthens",
             longer);
-    const char *step = arena_printf(arena, "(a step has %.3g times the %s and takes %.1f %% %s)", change->tokens,
-        change->counted, fabs(longer), longer < 0 ? "less" : "longer");
+    const char *step = arena_printf(arena, "(a step has %.3g times the %s and takes %.1f %% %s)",
+        change->tokens, change->counted, fabs(longer), longer < 0 ? "less" : "longer");
     if (fabs(more) < MATTERS)
         return arena_printf(arena, "hardly changes %s/s, %+.1f %% %s", change->counted, more, step);
-    return arena_printf(
-        arena, "trains %.1f %% %s %s/s %s", fabs(more), more > 0 ? "more" : "fewer", change->counted, step);
+    return arena_printf(arena, "trains %.1f %% %s %s/s %s", fabs(more), more > 0 ? "more" : "fewer",
+        change->counted, step);
 }
 
 /* Whether more time of collectives matters depends on what was hidden before, so both are said. */
-const char *scenario_comm_change(struct arena *arena, const char *label, const struct scenario_comm *before,
-    const struct scenario_comm *after, const struct scenario_change *change)
+const char *scenario_comm_change(struct arena *arena, const char *label,
+    const struct scenario_comm *before, const struct scenario_comm *after,
+    const struct scenario_change *change)
 {
     const char *text = arena_printf(arena, "%s %s", label, scenario_change_sentence(arena, change));
     if (before->n_items == 0 || after->n_items == 0)
         return arena_printf(arena, "%s.", text);
     double more = PERCENT * (after->moving_s / before->moving_s - 1);
-    const char *time =
-        fabs(more) < SHOWN ? "as long" : arena_printf(arena, "%.1f %% %s time", fabs(more), more > 0 ? "more" : "less");
+    const char *time = fabs(more) < SHOWN ? "as long"
+                                          : arena_printf(arena, "%.1f %% %s time", fabs(more),
+                                                more > 0 ? "more" : "less");
     text = arena_printf(arena,
-        "%s: its collectives take %s, and %.1f %% of their time was hidden behind compute already. What binds most of "
+        "%s: its collectives take %s, and %.1f %% of their time was hidden behind compute already. "
+        "What binds most of "
         "that time is %s",
-        text, time, hidden(before), before_and_after(arena, most_of(before->bound_s, 0), most_of(after->bound_s, 0)));
+        text, time, hidden(before),
+        before_and_after(arena, most_of(before->bound_s, 0), most_of(after->bound_s, 0)));
     if (!(before->exposed_s > 0 && after->exposed_s > 0))
         return arena_printf(arena, "%s.", text);
-    return arena_printf(arena, "%s. Of what is exposed in rank 0's last step (%.1f ms before, %.1f ms after) it is %s.",
+    return arena_printf(arena,
+        "%s. Of what is exposed in rank 0's last step (%.1f ms before, %.1f ms after) it is %s.",
         text, MS * before->exposed_s, MS * after->exposed_s,
         before_and_after(arena, most_of(before->exposed_bound_s, before->exposed_wait_s),
             most_of(after->exposed_bound_s, after->exposed_wait_s)));

@@ -90,7 +90,8 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
     for (int i = 1; i < ROUNDS; i++)
         for (int end = 0; end < ENDS; end++) {
             points[i][end] = points[i - 1][end];
-            /* The collectives of the real hardware: without hops or limits NCCL would choose others. */
+            /* The collectives of the real hardware: without hops or limits NCCL would choose
+             * others. */
             points[i][end].options.exec.chosen_on = &points[0][end].hw;
             scenario_remove_cause(&points[i][end], (enum scenario_cause)(i - 1));
         }
@@ -103,9 +104,11 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
         for (int end = 0; end < ENDS && status == STATUS_OK; end++)
             if (results[i][end].exec.status == EXEC_OOM)
                 status = diag_input(diag, points[0][end].gpus_at,
-                    "out of memory on %lld GPU%s; there is no speed to explain: compare larger clusters, or save "
+                    "out of memory on %lld GPU%s; there is no speed to explain: compare larger "
+                    "clusters, or save "
                     "memory (train.activation_checkpointing, train.micro_batch, how it is sharded)",
-                    (long long)points[0][end].options.cluster.gpus, plural(points[0][end].options.cluster.gpus));
+                    (long long)points[0][end].options.cluster.gpus,
+                    plural(points[0][end].options.cluster.gpus));
     }
     out->small[CAUSE_COUNT] = without_bubble(&results[ROUNDS - 1][0]);
     out->large[CAUSE_COUNT] = without_bubble(&results[ROUNDS - 1][1]);
@@ -125,8 +128,8 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
     return status;
 }
 
-struct scenario_loss scenario_waterfall_loss(
-    const struct scenario_waterfall *waterfall, const struct scenario_point *small, const struct scenario_point *large)
+struct scenario_loss scenario_waterfall_loss(const struct scenario_waterfall *waterfall,
+    const struct scenario_point *small, const struct scenario_point *large)
 {
     struct scenario_loss loss = {.small_gpus = small->options.cluster.gpus,
         .large_gpus = large->options.cluster.gpus,
@@ -146,7 +149,8 @@ static const char *without_numbers(const char *name, struct arena *arena)
 {
     char *text = arena_strdup(arena, name), *to = text;
     for (const char *from = text; *from; from++) {
-        bool digit = *from >= '0' && *from <= '9', alone = from == text || strchr("./ ", from[-1]) != NULL;
+        bool digit = *from >= '0' && *from <= '9',
+             alone = from == text || strchr("./ ", from[-1]) != NULL;
         if (digit && (alone || (to > text && to[-1] == '#'))) {
             if (to == text || to[-1] != '#')
                 *to++ = '#';
@@ -158,7 +162,8 @@ static const char *without_numbers(const char *name, struct arena *arena)
     return text;
 }
 
-static void explain_add(struct scenario_path *path, const char *name, bool waiting, double seconds, double beside_s)
+static void explain_add(
+    struct scenario_path *path, const char *name, bool waiting, double seconds, double beside_s)
 {
     for (int i = 0; i < path->items.n; i++) {
         struct scenario_path_item *item = &path->items.at[i];
@@ -172,17 +177,19 @@ static void explain_add(struct scenario_path *path, const char *name, bool waiti
     vec_push(&path->items, (struct scenario_path_item){name, waiting, seconds, beside_s, 1});
 }
 
-static void explain_add_gap(
-    struct scenario_path *path, const struct exec_result *result, ps_t from, ps_t to, struct arena *arena)
+static void explain_add_gap(struct scenario_path *path, const struct exec_result *result, ps_t from,
+    ps_t to, struct arena *arena)
 {
     const struct exec_span *awaited = scenario_comm_awaited(result, to);
     const struct exec_span *message = awaited ? NULL : scenario_comm_blocked(result, from, to);
     if (message) {
-        explain_add(path, without_numbers(message->name, arena), true, s_from_ps(message->end - from), 0);
+        explain_add(
+            path, without_numbers(message->name, arena), true, s_from_ps(message->end - from), 0);
         from = message->end;
     }
     if (from < to)
-        explain_add(path, awaited ? without_numbers(awaited->name, arena) : "the host", true, s_from_ps(to - from), 0);
+        explain_add(path, awaited ? without_numbers(awaited->name, arena) : "the host", true,
+            s_from_ps(to - from), 0);
 }
 
 static int explain_longest_first(const void *a, const void *b)
@@ -193,16 +200,19 @@ static int explain_longest_first(const void *a, const void *b)
 
 void scenario_path(struct scenario_path *out, const struct exec_result *result, struct arena *arena)
 {
-    *out = (struct scenario_path){.step_s = s_from_ps(result->last_step_end - result->last_step_start)};
+    *out = (struct scenario_path){
+        .step_s = s_from_ps(result->last_step_end - result->last_step_start)};
     ps_t free_at = result->last_step_start;
-    for (int i = 0; i < result->n_spans; i++) { /* in the order of their ends: of starts too, on one stream */
+    for (int i = 0; i < result->n_spans;
+         i++) { /* in the order of their ends: of starts too, on one stream */
         const struct exec_span *span = &result->spans[i];
         if (span->stream != STREAM_COMPUTE)
             continue;
         if (span->start > free_at)
             explain_add_gap(out, result, free_at, span->start, arena);
         ps_t taken = span->end - span->start;
-        explain_add(out, without_numbers(span->name, arena), false, s_from_ps(taken), s_from_ps(taken - span->alone));
+        explain_add(out, without_numbers(span->name, arena), false, s_from_ps(taken),
+            s_from_ps(taken - span->alone));
         free_at = span->end;
     }
     if (out->items.n)

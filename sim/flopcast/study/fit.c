@@ -43,7 +43,8 @@ static enum fit_verdict quiet_verdict(const struct scenario_point *point)
  * Where they do not, the verdict is that without noise. */
 enum fit_verdict fit_verdict(const struct scenario_point *point)
 {
-    enum fit_verdict quiet = quiet_verdict(point), noisy = quiet == FIT_RETRIES ? study_fit_simulate(point) : quiet;
+    enum fit_verdict quiet = quiet_verdict(point),
+                     noisy = quiet == FIT_RETRIES ? study_fit_simulate(point) : quiet;
     return fit_fits(noisy) ? quiet : noisy;
 }
 
@@ -61,14 +62,15 @@ enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, 
 }
 
 /* Each stage's parameters, blocks and peak, of one plan. */
-enum status fit_stages(
-    struct fit_stage **stages, int *n, const struct scenario_point *point, struct arena *arena, struct diag *diag)
+enum status fit_stages(struct fit_stage **stages, int *n, const struct scenario_point *point,
+    struct arena *arena, struct diag *diag)
 {
     struct plan plan = {0};
     const struct scenario *options = &point->options;
     *n = 0;
     if (scenario_compile(&plan, point, arena, diag) == STATUS_OK) {
-        struct job job = strategy_job(&options->strategy, &point->model, &point->hw, (int)options->cluster.gpus);
+        struct job job =
+            strategy_job(&options->strategy, &point->model, &point->hw, (int)options->cluster.gpus);
         *n = plan.n_programs;
         *stages = ARENA_ARRAY(arena, struct fit_stage, *n);
         for (int s = 0; s < *n; s++) {
@@ -89,24 +91,25 @@ static struct scenario_point with_batch(const struct scenario_point *point, int6
     return changed;
 }
 
-/* Bytes beyond the GPU's capacity, negative where there is room. A micro-batch that makes tensors beyond what can be
- * counted fits nowhere, nor does a job that cannot be. Bytes above what is there; the line
- * between two of them leads to the next guess. */
+/* Bytes beyond the GPU's capacity, negative where there is room. A micro-batch that makes tensors
+ * beyond what can be counted fits nowhere, nor does a job that cannot be. Bytes above what is
+ * there; the line between two of them leads to the next guess. */
 static double excess(const struct scenario_point *point, int64_t micro_batch)
 {
     const struct train_options *train = &point->options.strategy.train;
     struct scenario_point changed = with_batch(point, micro_batch);
     struct diag diag = DIAG_INIT;
     struct exec_peak peak;
-    double largest =
-        model_largest_tensor_bytes(&point->model.shape, micro_batch, train->seq_len, train->decoder_seq_len);
+    double largest = model_largest_tensor_bytes(
+        &point->model.shape, micro_batch, train->seq_len, train->decoder_seq_len);
     if (largest > MODEL_MAX_TENSOR_BYTES || fit_peak(&peak, &changed, &diag) != STATUS_OK)
         return HUGE_VAL;
     return -exec_room(&peak);
 }
 
-/* In steps of a factor until one does not fit. Then where the line through both sides crosses, as the peak is nearly
- * linear in the micro-batch; every third time the middle, as at a bend the line comes closer slowly. */
+/* In steps of a factor until one does not fit. Then where the line through both sides crosses, as
+ * the peak is nearly linear in the micro-batch; every third time the middle, as at a bend the line
+ * comes closer slowly. */
 int64_t fit_largest_by_peak(const struct scenario_point *point, int64_t most)
 {
     enum { FACTOR = 4, MIDDLE = 3 };
@@ -141,8 +144,8 @@ static enum fit_verdict try(struct fit_search *search, judgement *judge, int64_t
     return verdict;
 }
 
-/* From `most` down in growing steps until one fits, then by halves between it and the last that does not; then a little
- * beyond. */
+/* From `most` down in growing steps until one fits, then by halves between it and the last that
+ * does not; then a little beyond. */
 static void study_fit_find(struct fit_search *search, judgement *judge, int64_t most)
 {
     enum { LOOK_BEYOND = 4 };
@@ -160,7 +163,8 @@ static void study_fit_find(struct fit_search *search, judgement *judge, int64_t 
         fragmented = verdict == FIT_FRAGMENTED;
         step *= 2;
     }
-    for (int64_t at = over + 1; at <= most && at <= search->micro_batch + LOOK_BEYOND && fragmented; at++)
+    for (int64_t at = over + 1; at <= most && at <= search->micro_batch + LOOK_BEYOND && fragmented;
+         at++)
         fragmented = try(search, judge, at) != FIT_OOM;
 }
 
@@ -171,8 +175,8 @@ static enum fit_verdict strict_verdict(const struct scenario_point *point)
     return verdict == FIT_RETRIES ? FIT_FRAGMENTED : verdict;
 }
 
-/* Every rank's allocator instead of one's: this number of ops of all ranks together takes about half a second
- * (measured). */
+/* Every rank's allocator instead of one's: this number of ops of all ranks together takes about
+ * half a second (measured). */
 static bool costs_much(const struct scenario_point *point)
 {
     static const double MOST_OPS = 2e6;

@@ -41,20 +41,23 @@ void sensitivity_sum(struct sensitivity *out, const struct hw_fits *fits)
             together += sensitivity_correlation(fits, &out->parts[i], &out->parts[j]) * product;
         }
     out->independent = sqrt(squares);
-    out->correlated = sqrt(fmax(0, together)); /* parameters without an effect are left out: no rounding below 0 */
+    out->correlated = sqrt(
+        fmax(0, together)); /* parameters without an effect are left out: no rounding below 0 */
 }
 
 /* The point as it is, then each parameter lower and higher, the host's costs last. */
-static struct scenario_set variants(
-    const struct scenario_point *point, const struct hw_parameter *parameters, int n, struct arena *arena)
+static struct scenario_set variants(const struct scenario_point *point,
+    const struct hw_parameter *parameters, int n, struct arena *arena)
 {
-    struct scenario_set set = {
-        .file = point->file, .points = ARENA_ARRAY(arena, struct scenario_point, 2 * n + 3), .n_points = 2 * n + 3};
+    struct scenario_set set = {.file = point->file,
+        .points = ARENA_ARRAY(arena, struct scenario_point, 2 * n + 3),
+        .n_points = 2 * n + 3};
     for (int i = 0; i < set.n_points; i++) {
         set.points[i] = *point;
         set.points[i].options.exec.n_trace_ranks = 0;
         if (i > 0)
-            scenario_shift(&set.points[i], i <= 2 * n ? &parameters[(i - 1) / 2] : NULL, i % 2 ? -1 : 1);
+            scenario_shift(
+                &set.points[i], i <= 2 * n ? &parameters[(i - 1) / 2] : NULL, i % 2 ? -1 : 1);
     }
     return set;
 }
@@ -62,14 +65,14 @@ static struct scenario_set variants(
 static void sensitivity_collect(struct sensitivity *out, const struct scenario_result *results,
     const struct hw_parameter *parameters, int n, struct arena *arena)
 {
-    *out = (struct sensitivity){
-        .tflops_per_gpu = results[0].tflops_per_gpu, .parts = ARENA_ARRAY(arena, struct sensitivity_part, n + 1)};
+    *out = (struct sensitivity){.tflops_per_gpu = results[0].tflops_per_gpu,
+        .parts = ARENA_ARRAY(arena, struct sensitivity_part, n + 1)};
     for (int i = 0; i <= n; i++) {
         const struct scenario_result *low = &results[2 * i + 1], *high = &results[2 * i + 2];
         bool ran = low->exec.status == EXEC_OK && high->exec.status == EXEC_OK;
         if (ran && low->tflops_per_gpu != high->tflops_per_gpu)
-            out->parts[out->n_parts++] = (struct sensitivity_part){
-                i < n ? &parameters[i] : NULL, low->tflops_per_gpu, high->tflops_per_gpu, .effect = 0};
+            out->parts[out->n_parts++] = (struct sensitivity_part){i < n ? &parameters[i] : NULL,
+                low->tflops_per_gpu, high->tflops_per_gpu, .effect = 0};
         else
             out->n_idle++;
     }
@@ -78,13 +81,14 @@ static void sensitivity_collect(struct sensitivity *out, const struct scenario_r
 static enum status sensitivity_refuse(const struct scenario_point *point, struct diag *diag)
 {
     return diag_input(diag, (struct source_pos){.file = point->file},
-        "the point is out of memory, so that it has no speed that could depend on anything; `flopcast run` says what "
+        "the point is out of memory, so that it has no speed that could depend on anything; "
+        "`flopcast run` says what "
         "it needs");
 }
 
 enum status scenario_sensitivity(struct sensitivity *out, const struct scenario_point *point,
-    const struct scenario_uncertainty *uncertainty, scenario_progress progress, void *self, struct arena *arena,
-    struct diag *diag)
+    const struct scenario_uncertainty *uncertainty, scenario_progress progress, void *self,
+    struct arena *arena, struct diag *diag)
 {
     const struct hw_parameter *parameters;
     struct scenario_point quiet = *point;

@@ -23,7 +23,8 @@ const char *const tune_order_names[] = {[TUNE_BY_SPEED] = "speed", [TUNE_BY_COST
 
 /* Seconds, dollars or GPU-hours for the same tokens; 0: it is not in the order. Less is better
  * in every order. */
-static double price_of(const struct tune_candidate *candidate, const struct tune_rates *rates, enum tune_order by)
+static double price_of(
+    const struct tune_candidate *candidate, const struct tune_rates *rates, enum tune_order by)
 {
     bool priced = candidate->point.hw.gpu.price.value > 0;
     if (by == TUNE_BY_SPEED)
@@ -40,7 +41,8 @@ static int rank(int *order, const struct tune *tune, enum tune_order by, bool fi
 {
     double *prices = xcalloc((size_t)tune->candidates.n + 1, sizeof *prices);
     int n = 0;
-    for (int i = 0; i < tune->candidates.n; i++) { /* by insertion: a few hundred, and equals stay in order */
+    for (int i = 0; i < tune->candidates.n;
+         i++) { /* by insertion: a few hundred, and equals stay in order */
         const struct tune_candidate *candidate = &tune->candidates.at[i];
         if (candidate->state == TUNE_RAN && (candidate->finalist || !finals))
             prices[i] = price_of(candidate, finals ? &candidate->noisy : &candidate->quiet, by);
@@ -73,11 +75,13 @@ static bool is_near(double a, double b)
 
 static bool is_prefetch(const char *path)
 {
-    return strcmp(path, "fsdp.backward_prefetch") == 0 || strcmp(path, "fsdp.forward_prefetch") == 0;
+    return strcmp(path, "fsdp.backward_prefetch") == 0 ||
+           strcmp(path, "fsdp.forward_prefetch") == 0;
 }
 
 /* They differ in prefetch alone, and it changes next to nothing. */
-static bool tune_is_alike(const struct tune_candidate *a, const struct tune_candidate *b, struct arena *scratch)
+static bool tune_is_alike(
+    const struct tune_candidate *a, const struct tune_candidate *b, struct arena *scratch)
 {
     if (a->base != b->base || !is_near(a->quiet.tokens_per_s, b->quiet.tokens_per_s) ||
         !is_near(a->quiet.peak_bytes, b->quiet.peak_bytes) || a->quiet.retries != b->quiet.retries)
@@ -85,8 +89,9 @@ static bool tune_is_alike(const struct tune_candidate *a, const struct tune_cand
     struct tune_settings of_a = tune_settings(a, scratch), of_b = tune_settings(b, scratch);
     bool same = of_a.n == of_b.n;
     for (int i = 0; i < of_a.n && same; i++)
-        same = strcmp(of_a.list[i].key, of_b.list[i].key) == 0 &&
-               (strcmp(of_a.list[i].value, of_b.list[i].value) == 0 || is_prefetch(of_a.list[i].key));
+        same =
+            strcmp(of_a.list[i].key, of_b.list[i].key) == 0 &&
+            (strcmp(of_a.list[i].value, of_b.list[i].value) == 0 || is_prefetch(of_a.list[i].key));
     return same;
 }
 
@@ -123,8 +128,8 @@ static void study_tune_leave(struct tune *tune, int gone)
 
 /* These run with noise. Of a search with layouts, and of points without noise, the run without
  * noise counts as the run with it. */
-static enum status run_finals(
-    struct tune *tune, const int *chosen, int n, scenario_progress progress, void *self, struct diag *diag)
+static enum status run_finals(struct tune *tune, const int *chosen, int n,
+    scenario_progress progress, void *self, struct diag *diag)
 {
     VEC(int) noisy = {0};
     for (int i = 0; i < n; i++) {
@@ -145,7 +150,8 @@ static enum status run_finals(
 
 /* Whether a candidate could still come in among the first rows. It is optimistic: the candidate
  * loses by noise no more than the finalist that lost least. */
-static bool could_win(const struct tune *tune, enum tune_order by, int rows, const struct tune_candidate *next)
+static bool could_win(
+    const struct tune *tune, enum tune_order by, int rows, const struct tune_candidate *next)
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = rank(order, tune, by, true);
@@ -155,7 +161,8 @@ static bool could_win(const struct tune *tune, enum tune_order by, int rows, con
         least_loss = fmin(least_loss, final->noisy.step_time_s / final->quiet.step_time_s);
     }
     const struct tune_candidate *last = n < rows ? NULL : &tune->candidates.at[order[rows - 1]];
-    bool could = !last || price_of(next, &next->quiet, by) * least_loss < price_of(last, &last->noisy, by);
+    bool could =
+        !last || price_of(next, &next->quiet, by) * least_loss < price_of(last, &last->noisy, by);
     free(order);
     return could;
 }
@@ -175,20 +182,23 @@ static int rank_first(int *order, struct tune *tune, enum tune_order by)
  * x rows bound the work where noise costs all of them alike. A finalist that runs out of memory
  * with noise leaves the order, and those it stood for come back, so the order is made anew after
  * each group of runs. */
-enum status tune_finals(
-    struct tune *tune, enum tune_order by, int rows, scenario_progress progress, void *self, struct diag *diag)
+enum status tune_finals(struct tune *tune, enum tune_order by, int rows, scenario_progress progress,
+    void *self, struct diag *diag)
 {
     enum { AT_ONCE = 4 }; /* runs between two looks at who leads */
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int *chosen = xcalloc((size_t)tune->candidates.n + 1, sizeof *chosen);
     enum status status = STATUS_OK;
     for (int ran = 0; status == STATUS_OK && ran < 2 * rows && tune->left == 0;) {
-        int n = rank_first(order, tune, by), first = 0, k = 0; /* anew: one that runs out of memory leaves the order */
+        int n = rank_first(order, tune, by), first = 0,
+            k = 0; /* anew: one that runs out of memory leaves the order */
         while (first < n && tune->candidates.at[order[first]].finalist)
             first++;
-        if (first == n || (first >= rows && !could_win(tune, by, rows, &tune->candidates.at[order[first]])))
+        if (first == n ||
+            (first >= rows && !could_win(tune, by, rows, &tune->candidates.at[order[first]])))
             break;
-        for (int i = first; i < n && i < (first < rows ? rows : first + AT_ONCE) && ran + k < 2 * rows; i++)
+        for (int i = first;
+             i < n && i < (first < rows ? rows : first + AT_ONCE) && ran + k < 2 * rows; i++)
             if (!tune->candidates.at[order[i]].finalist)
                 chosen[k++] = order[i];
         status = run_finals(tune, chosen, k, progress, self, diag);
@@ -205,11 +215,12 @@ struct tune_settings tune_settings(const struct tune_candidate *candidate, struc
 {
     static const char *const always[] = {"cluster.gpus", "train.micro_batch", "train.grad_accum",
         "train.activation_checkpointing", "strategy", "train.device_batch", NULL};
-    static const char *const of_layouts[] = {"cluster.gpus", "train.micro_batch", "train.grad_accum",
-        "train.activation_checkpointing", "strategy", "train.global_batch", NULL};
+    static const char *const of_layouts[] = {"cluster.gpus", "train.micro_batch",
+        "train.grad_accum", "train.activation_checkpointing", "strategy", "train.global_batch",
+        NULL};
     static const char *const by_strategy[STRATEGY_COUNT][5] = {
-        [STRATEGY_FSDP] = {"fsdp.sharding_strategy", "fsdp.sharding_group_size", "fsdp.backward_prefetch",
-            "fsdp.forward_prefetch"},
+        [STRATEGY_FSDP] = {"fsdp.sharding_strategy", "fsdp.sharding_group_size",
+            "fsdp.backward_prefetch", "fsdp.forward_prefetch"},
         [STRATEGY_DEEPSPEED] = {"deepspeed.zero_optimization.stage"},
         [STRATEGY_INTERNEVO] = {"internevo.zero1"},
     };
@@ -218,16 +229,19 @@ struct tune_settings tune_settings(const struct tune_candidate *candidate, struc
         candidate->is_layout ? layout_paths : by_strategy[options->strategy.kind]};
     struct tune_settings all = {.n = 0};
     if (options->stack_path && tune_is_set(&candidate->point, "stack"))
-        all.list[all.n++] = (struct scenario_override){"stack", files_name_from(arena, NULL, options->stack_path)};
-    if (options->strategy.kind == STRATEGY_FSDP && tune_is_set(&candidate->point, "fsdp.version")) /* fsdp2 says it */
         all.list[all.n++] =
-            (struct scenario_override){"fsdp.version", arena_printf(arena, "%" PRId64, options->strategy.fsdp.version)};
+            (struct scenario_override){"stack", files_name_from(arena, NULL, options->stack_path)};
+    if (options->strategy.kind == STRATEGY_FSDP &&
+        tune_is_set(&candidate->point, "fsdp.version")) /* fsdp2 says it */
+        all.list[all.n++] = (struct scenario_override){
+            "fsdp.version", arena_printf(arena, "%" PRId64, options->strategy.fsdp.version)};
     for (int l = 0; l < 2; l++)
         for (const char *const *path = lists[l]; *path; path++) {
             size_t at = 0;
             const struct config_field *field = config_field_at(&scenario_table, *path, &at);
             const char *value = config_value_text(field, (const char *)options + at, arena);
-            bool none = strcmp(*path, "train.device_batch") == 0 && options->strategy.train.device_batch == 0;
+            bool none = strcmp(*path, "train.device_batch") == 0 &&
+                        options->strategy.train.device_batch == 0;
             if (!none)
                 all.list[all.n++] = (struct scenario_override){*path, value};
         }
@@ -277,7 +291,8 @@ bool tune_is_set(const struct scenario_point *point, const char *path)
 }
 
 /* What is searched, out of the way: points that differ in nothing else have the same candidates. */
-static struct scenario_point searched(const struct scenario_point *from, const struct tune_options *options)
+static struct scenario_point searched(
+    const struct scenario_point *from, const struct tune_options *options)
 {
     struct scenario_point point = *from;
     struct scenario plain = scenario_default();
@@ -335,7 +350,8 @@ static bool set_steps(const struct search *search, struct train_options *train, 
     if (train->device_batch == 0) {
         if (global == 0)
             return true;
-        if (global % per_micro_step || (search->accum_set && train->grad_accum != global / per_micro_step))
+        if (global % per_micro_step ||
+            (search->accum_set && train->grad_accum != global / per_micro_step))
             return false;
         train->grad_accum = global / per_micro_step;
         return true;
@@ -364,7 +380,8 @@ static void tune_add(const struct search *search, struct scenario_point point)
         tune_refuse(search->out, &diag, search->arena);
     else
         vec_push(&search->out->candidates,
-            ((struct tune_candidate){.point = point, .base = search->base, .group = search->group, .represents = -1}));
+            ((struct tune_candidate){
+                .point = point, .base = search->base, .group = search->group, .represents = -1}));
 }
 
 /* BACKWARD_POST with forward prefetch is tried only if the command line fixes one of the two. */
@@ -376,7 +393,8 @@ static void add_prefetches(const struct search *search, struct scenario_point po
     bool one = search->set[SEARCH_BACKWARD], forward_set = search->set[SEARCH_FORWARD];
     for (int b = 0; b < (one ? 1 : 2); b++)
         for (int forward = 0; forward < 2; forward++) {
-            bool rare = backwards[b] == BACKWARD_POST && forward; /* only where somebody asks for it */
+            bool rare =
+                backwards[b] == BACKWARD_POST && forward; /* only where somebody asks for it */
             if (forward_set ? forward != forward_given : !one && rare)
                 continue;
             fsdp->backward_prefetch = one ? given : backwards[b];
@@ -391,7 +409,8 @@ static void add_groups(const struct search *search, struct scenario_point point)
 {
     int64_t gpus = point.options.cluster.gpus, node = hw_gpus_per_node(&point.hw);
     struct fsdp_options *fsdp = &point.options.strategy.fsdp;
-    bool one_node = search->set[SEARCH_SHARDING] && node >= gpus; /* nothing to search: as the scenario says */
+    bool one_node =
+        search->set[SEARCH_SHARDING] && node >= gpus; /* nothing to search: as the scenario says */
     if (search->set[SEARCH_GROUP] || one_node) {
         add_prefetches(search, point);
         return;
@@ -412,7 +431,8 @@ static void add_fsdp(const struct search *search, struct scenario_point point)
         struct scenario_point sharded = point;
         struct fsdp_options *own = &sharded.options.strategy.fsdp;
         own->sharding_strategy = one ? given : shardings[i];
-        if (own->sharding_strategy == HYBRID_SHARD || own->sharding_strategy == HYBRID_SHARD_ZERO2) {
+        if (own->sharding_strategy == HYBRID_SHARD ||
+            own->sharding_strategy == HYBRID_SHARD_ZERO2) {
             add_groups(search, sharded);
             continue;
         }
@@ -436,8 +456,8 @@ static void add_strategies(const struct search *search, struct scenario_point po
 {
     bool several = point.options.cluster.gpus > 1, one = search->set[SEARCH_STRATEGY];
     int given = point.options.strategy.kind;
-    static const int kinds[] = {
-        STRATEGY_FSDP, STRATEGY_DEEPSPEED, STRATEGY_DDP, STRATEGY_SINGLE_DEVICE, STRATEGY_INTERNEVO};
+    static const int kinds[] = {STRATEGY_FSDP, STRATEGY_DEEPSPEED, STRATEGY_DDP,
+        STRATEGY_SINGLE_DEVICE, STRATEGY_INTERNEVO};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         bool alone = kinds[i] == STRATEGY_SINGLE_DEVICE;
         if (one ? kinds[i] != given : kinds[i] == STRATEGY_INTERNEVO || alone == several)
@@ -454,11 +474,13 @@ static void add_strategies(const struct search *search, struct scenario_point po
 
 /* One micro-batch of every base point. Layouts have their own loop over micro-batches, so they
  * are added once, with the last batch; so is a base whose micro-batch is given. */
-static void add_batch(struct search *search, const struct scenario_point *base, int64_t batch, bool last)
+static void add_batch(
+    struct search *search, const struct scenario_point *base, int64_t batch, bool last)
 {
     if (layout_searched(base)) {
         if (last)
-            layout_candidates(search->out, base, search->base, search->group, search->options, search->arena);
+            layout_candidates(
+                search->out, base, search->base, search->group, search->options, search->arena);
         return;
     }
     struct scenario_point point = *base;
@@ -504,7 +526,8 @@ static bool find_peak(struct tune_candidate *candidate, struct diag *diag)
 double tune_promise(const struct tune_candidate *candidate)
 {
     const struct strategy_options *strategy = &candidate->point.options.strategy;
-    int64_t ranks = strategy_data_ranks(&strategy->parallelism, candidate->point.options.cluster.gpus);
+    int64_t ranks =
+        strategy_data_ranks(&strategy->parallelism, candidate->point.options.cluster.gpus);
     return candidate->bound.step_s / (double)(strategy_batch(&strategy->train).samples * ranks);
 }
 
@@ -538,8 +561,8 @@ static void find_peaks(const struct search *search)
 
 /* Several variants of one job (tune_options.variants) stand one behind the other in the set, so
  * point i is job i % jobs. */
-void tune_candidates(
-    struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena)
+void tune_candidates(struct tune *out, const struct scenario_set *set,
+    const struct tune_options *options, struct arena *arena)
 {
     *out = (struct tune){0};
     struct search search = {.out = out, .options = options, .arena = arena};
@@ -592,20 +615,22 @@ static int by_promise(const void *a, const void *b)
     return one->index < two->index ? -1 : one->index > two->index;
 }
 
-enum status tune_run(
-    struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
+enum status tune_run(struct tune *tune, const struct tune_options *options,
+    scenario_progress progress, void *self, struct diag *diag)
 {
     VEC(int) chosen = {0};
     VEC(struct promising) all = {0};
     for (int i = 0; i < tune->candidates.n; i++)
-        if (tune->candidates.at[i].state == TUNE_LEFT_OUT && !tune->candidates.at[i].is_layout && !tune->bounded)
+        if (tune->candidates.at[i].state == TUNE_LEFT_OUT && !tune->candidates.at[i].is_layout &&
+            !tune->bounded)
             vec_push(&all, ((struct promising){tune_promise(&tune->candidates.at[i]), i}));
     if (all.n > 0)
         qsort(all.at, (size_t)all.n, sizeof *all.at, by_promise);
     for (int k = 0; k < all.n && k < options->max_simulations; k++)
         vec_push(&chosen, all.at[k].index);
     vec_free(&all);
-    enum status status = tune_simulate(tune, chosen.at, chosen.n, false, true, progress, self, diag);
+    enum status status =
+        tune_simulate(tune, chosen.at, chosen.n, false, true, progress, self, diag);
     if (status == STATUS_OK && !tune->stopped)
         status = layout_run(tune, options, progress, self, diag);
     for (int i = 0; i < tune->candidates.n; i++)

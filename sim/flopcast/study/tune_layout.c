@@ -57,17 +57,20 @@ void layout_base(struct scenario_point *point, const struct tune_options *option
         train->global_batch = options->global_batch;
     if (train->global_batch == 0)
         train->global_batch =
-            strategy_batch(train).samples * strategy_data_ranks(&strategy->parallelism, point->options.cluster.gpus);
+            strategy_batch(train).samples *
+            strategy_data_ranks(&strategy->parallelism, point->options.cluster.gpus);
     if (!tune_is_set(point, "train.grad_accum"))
         train->grad_accum = 1; /* as the global batch says */
     if (!tune_is_set(point, "train.device_batch"))
         train->device_batch = 0;
     plain.strategy.megatron.use_distributed_optimizer = true;
-    plain.strategy.megatron.overlap_grad_reduce = plain.strategy.megatron.overlap_param_gather = true;
+    plain.strategy.megatron.overlap_grad_reduce = plain.strategy.megatron.overlap_param_gather =
+        true;
     for (int i = 0; i < LAYOUT_COUNT; i++)
         if (!tune_is_set(point, layout_paths[i]))
             config_copy(&point->options, &plain, layout_paths[i], &scenario_table);
-    if (!strategy->megatron.use_distributed_optimizer && !tune_is_set(point, layout_paths[LAYOUT_OVERLAP_GATHER]))
+    if (!strategy->megatron.use_distributed_optimizer &&
+        !tune_is_set(point, layout_paths[LAYOUT_OVERLAP_GATHER]))
         strategy->megatron.overlap_param_gather = false;
 }
 
@@ -89,7 +92,8 @@ static void tune_layout_add(const struct layouts *layouts, struct scenario_point
     int64_t device_given = strategy->train.device_batch;
     strategy_share_batch(strategy, point.options.cluster.gpus);
     bool shared = strategy->train.device_batch % strategy->train.micro_batch == 0;
-    bool kept = !tune_is_set(&point, "train.device_batch") || device_given == strategy->train.device_batch;
+    bool kept =
+        !tune_is_set(&point, "train.device_batch") || device_given == strategy->train.device_batch;
     if (!shared || !kept)
         return;
     scenario_check(&point, &diag);
@@ -111,7 +115,8 @@ static void add_batches(const struct layouts *layouts, struct scenario_point poi
     int64_t most = layouts->batch_set ? train->micro_batch : layouts->options->max_batch;
     for (int64_t batch = layouts->batch_set ? most : 1; batch <= most; batch *= 2)
         for (int kind = 0; kind < CHECKPOINT_COUNT; kind++) {
-            bool tried = kind == CHECKPOINT_NONE || kind == CHECKPOINT_FULL || (kind == CHECKPOINT_CORE_ATTN && naive);
+            bool tried = kind == CHECKPOINT_NONE || kind == CHECKPOINT_FULL ||
+                         (kind == CHECKPOINT_CORE_ATTN && naive);
             train->micro_batch = batch;
             train->activation_checkpointing = kind;
             if (layouts->checkpointing_set ? kind == given : tried)
@@ -119,12 +124,14 @@ static void add_batches(const struct layouts *layouts, struct scenario_point poi
         }
 }
 
-/* Blocks to the pipeline's chunks, all alike; where they do not divide, the first and the last chunk have fewer, as
- * they have the model's ends, too, or (of two chunks) the last. What --set gives stays. false: there is no such split.
- */
-static bool split_blocks(const struct layouts *layouts, struct parallelism_options *parallel, int64_t blocks)
+/* Blocks to the pipeline's chunks, all alike; where they do not divide, the first and the last
+ * chunk have fewer, as they have the model's ends, too, or (of two chunks) the last. What --set
+ * gives stays. false: there is no such split. */
+static bool split_blocks(
+    const struct layouts *layouts, struct parallelism_options *parallel, int64_t blocks)
 {
-    int64_t places = parallel->pipeline * parallel->virtual_stages, each = (blocks + places - 1) / places;
+    int64_t places = parallel->pipeline * parallel->virtual_stages,
+            each = (blocks + places - 1) / places;
     int64_t *first = &parallel->first_layers, *last = &parallel->last_layers;
     if (layouts->set[LAYOUT_FIRST] || layouts->set[LAYOUT_LAST]) {
         int64_t left = blocks - (*first > 0 ? *first : 0) - (*last > 0 ? *last : 0),
@@ -157,7 +164,8 @@ static void add_virtual(const struct layouts *layouts, struct scenario_point poi
         if (!split_blocks(layouts, parallel, blocks) && !layouts->set[LAYOUT_VIRTUAL] && chunks > 1)
             continue;
         if (!layouts->set[LAYOUT_OVERLAP_P2P])
-            parallel->overlap_p2p_comm = chunks > 1; /* Megatron-LM has it with interleaved stages only */
+            parallel->overlap_p2p_comm =
+                chunks > 1; /* Megatron-LM has it with interleaved stages only */
         add_batches(layouts, point);
     }
 }
@@ -173,14 +181,17 @@ static int64_t tune_layout_divisor(int64_t n, int64_t from)
 /* Experts divide over ranks of tensor and data parallelism together. */
 static void add_experts(const struct layouts *layouts, struct scenario_point point)
 {
-    int64_t *expert = &point.options.strategy.parallelism.model.expert, experts = point.model.shape.moe.experts;
-    int64_t data = strategy_data_ranks(&point.options.strategy.parallelism, point.options.cluster.gpus) *
-                   model_tensor_ranks(&point.options.strategy.parallelism.model);
+    int64_t *expert = &point.options.strategy.parallelism.model.expert,
+            experts = point.model.shape.moe.experts;
+    int64_t data =
+        strategy_data_ranks(&point.options.strategy.parallelism, point.options.cluster.gpus) *
+        model_tensor_ranks(&point.options.strategy.parallelism.model);
     if (layouts->set[LAYOUT_EXPERT] || experts == 0) {
         add_virtual(layouts, point);
         return;
     }
-    for (int64_t ranks = 1; ranks <= experts && ranks <= data; ranks = tune_layout_divisor(experts, ranks + 1)) {
+    for (int64_t ranks = 1; ranks <= experts && ranks <= data;
+         ranks = tune_layout_divisor(experts, ranks + 1)) {
         *expert = ranks;
         add_virtual(layouts, point);
     }
@@ -225,8 +236,8 @@ static void keep_alone(struct layouts *layouts, int which, int64_t *degree, int6
 
 /* Context parallelism is the outermost loop: it is tried with flash attention alone, and down to
  * TUNE_LEAST_CONTEXT_TOKENS a rank. */
-void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index, int group,
-    const struct tune_options *options, struct arena *arena)
+void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index,
+    int group, const struct tune_options *options, struct arena *arena)
 {
     struct layouts layouts = {.out = out,
         .base = base,
@@ -240,9 +251,12 @@ void layout_candidates(struct tune *out, const struct scenario_point *base, int 
     int64_t *context = &point.options.strategy.parallelism.model.context;
     for (int i = 0; i < LAYOUT_COUNT; i++)
         layouts.set[i] = tune_is_set(base, layout_paths[i]);
-    keep_alone(&layouts, LAYOUT_PIPELINE, &point.options.strategy.parallelism.pipeline, options->pipeline);
-    keep_alone(&layouts, LAYOUT_VIRTUAL, &point.options.strategy.parallelism.virtual_stages, options->virtual_stages);
-    if (options->global_batch > 0 && options->global_batch != base->options.strategy.train.global_batch)
+    keep_alone(
+        &layouts, LAYOUT_PIPELINE, &point.options.strategy.parallelism.pipeline, options->pipeline);
+    keep_alone(&layouts, LAYOUT_VIRTUAL, &point.options.strategy.parallelism.virtual_stages,
+        options->virtual_stages);
+    if (options->global_batch > 0 &&
+        options->global_batch != base->options.strategy.train.global_batch)
         return; /* --set says another */
     if (layouts.set[LAYOUT_CONTEXT]) {
         add_tensors(&layouts, point);
@@ -269,7 +283,8 @@ struct alike {
 
 static bool has_costs_of(const struct tune *tune, const struct alike *alike, int i)
 {
-    const struct tune_candidate *own = &tune->candidates.at[i], *other = &tune->candidates.at[alike->list.at[0]];
+    const struct tune_candidate *own = &tune->candidates.at[i],
+                                *other = &tune->candidates.at[alike->list.at[0]];
     return other->base == own->base && bound_same_costs(&other->point, &own->point);
 }
 
@@ -277,8 +292,9 @@ static bool same_but_batch(const struct tune_candidate *one, const struct tune_c
 {
     const struct parallelism_options *a = &one->point.options.strategy.parallelism,
                                      *b = &two->point.options.strategy.parallelism;
-    return one->base == two->base && a->model.tensor == b->model.tensor && a->model.context == b->model.context &&
-           a->model.expert == b->model.expert && a->pipeline == b->pipeline && a->virtual_stages == b->virtual_stages &&
+    return one->base == two->base && a->model.tensor == b->model.tensor &&
+           a->model.context == b->model.context && a->model.expert == b->model.expert &&
+           a->pipeline == b->pipeline && a->virtual_stages == b->virtual_stages &&
            one->point.options.strategy.train.activation_checkpointing ==
                two->point.options.strategy.train.activation_checkpointing;
 }
@@ -306,7 +322,8 @@ static void bound_one(struct tune_candidate *candidate, const struct bound_costs
     const struct hw_gpu *gpu = &candidate->point.hw.gpu;
     candidate->bound = bound_layout(costs, &candidate->point);
     candidate->least_bytes = candidate->bound.bytes - gpu->context_bytes.value;
-    candidate->state = candidate->bound.bytes <= gpu->hbm_capacity.value ? TUNE_LEFT_OUT : TUNE_PRUNED;
+    candidate->state =
+        candidate->bound.bytes <= gpu->hbm_capacity.value ? TUNE_LEFT_OUT : TUNE_PRUNED;
 }
 
 /* The diag cannot have errors: scenario_check() has passed the point before. */
@@ -323,8 +340,8 @@ static void bound_alike(struct tune *tune, struct alike *alike)
     if (n == 0)
         return;
     struct diag diag = DIAG_INIT;
-    enum status status =
-        bound_costs(&alike->costs, &tune->candidates.at[alike->list.at[0]].point, &alike->arena, &diag);
+    enum status status = bound_costs(
+        &alike->costs, &tune->candidates.at[alike->list.at[0]].point, &alike->arena, &diag);
     BUG_IF(status != STATUS_OK, "%s", diag.text);
     for (int k = 0; k < n; k++)
         bound_one(&tune->candidates.at[alike->list.at[k]], &alike->costs);
@@ -353,7 +370,8 @@ void layout_bounds(struct tune *tune)
 #pragma omp parallel for schedule(dynamic)
 #endif
         for (int k = 0; k < all.n; k++) {
-            int64_t own = tune->candidates.at[all.at[k].list.at[0]].point.options.strategy.train.micro_batch;
+            int64_t own =
+                tune->candidates.at[all.at[k].list.at[0]].point.options.strategy.train.micro_batch;
             if (own > least && own <= batch)
                 bound_alike(tune, &all.at[k]);
         }
@@ -435,11 +453,14 @@ static void keep_own(struct bounded **order, int *n, struct tune *tune)
 
 /* Simulations run in groups of 2, 4 and then 8, whatever the number of threads, so the same
  * layouts are simulated on every machine. */
-enum status layout_run(
-    struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
+enum status layout_run(struct tune *tune, const struct tune_options *options,
+    scenario_progress progress, void *self, struct diag *diag)
 {
-    enum { AT_ONCE = 8, FIRST = 2 }; /* simulations between two looks at who leads, however many threads there are */
-    int at_once = FIRST;             /* twice as many each time: an early leader saves most */
+    enum {
+        AT_ONCE = 8,
+        FIRST = 2
+    }; /* simulations between two looks at who leads, however many threads there are */
+    int at_once = FIRST; /* twice as many each time: an early leader saves most */
     VEC(struct bounded) order = {0};
     struct leaders leaders = {.keep = options->keep > 0 ? options->keep : 1};
     leaders.step_s = xcalloc((size_t)leaders.keep, sizeof *leaders.step_s);

@@ -11,7 +11,8 @@
 
 #include <stdlib.h>
 
-static struct tune_rates rates_of(const struct scenario_point *point, const struct scenario_result *result)
+static struct tune_rates rates_of(
+    const struct scenario_point *point, const struct scenario_result *result)
 {
     static const double GTOKENS = 1e9, SECONDS_PER_HOUR = 3600, JOULES_PER_KWH = 3.6e6;
     double gpu_hours = GTOKENS / result->tokens_per_s_per_gpu / SECONDS_PER_HOUR;
@@ -118,8 +119,11 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
     find_known(&all);
     if (divided && all.share->shards > 0)
         tune_simulate_leave_to_others(&all);
-    const struct scenario_work work = {
-        .known = all.known, .others = all.others, .keep = tune_simulate_keep, .progress = show, .self = &all};
+    const struct scenario_work work = {.known = all.known,
+        .others = all.others,
+        .keep = tune_simulate_keep,
+        .progress = show,
+        .self = &all};
     enum status status = scenario_simulate_some(all.results, all.arenas, &all.set, &work, diag);
     if (tune->changing)
         tune->changing(tune->self, true);

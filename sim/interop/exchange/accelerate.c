@@ -38,15 +38,17 @@ static bool has_all(struct config_node root, const char *keys, struct arena *are
     return true;
 }
 
-static enum status check_owner(
-    const struct configuration *config, struct config_node root, const char *path, struct diag *diag)
+static enum status check_owner(const struct configuration *config, struct config_node root,
+    const char *path, struct diag *diag)
 {
     const struct importer *importer = importer_of(config, CONFIGURATION_ACCELERATE);
     for (int i = 0; i < importer->n_others; i++)
         if (has_all(root, importer->others[i].name, config->arena))
             return diag_input(diag, (struct source_pos){path, 1, 1},
-                "this is %s's configuration, which is not read yet; of accelerate's and DeepSpeed's files those that "
-                "it uses can be imported, or its settings given to flopcast run MODEL by --set ('flopcast help "
+                "this is %s's configuration, which is not read yet; of accelerate's and "
+                "DeepSpeed's files those that "
+                "it uses can be imported, or its settings given to flopcast run MODEL by --set "
+                "('flopcast help "
                 "settings')",
                 importer->others[i].what);
     return STATUS_OK;
@@ -59,7 +61,8 @@ enum status accelerate_read(struct configuration *config, const char *path, stru
     if (status == STATUS_OK)
         status = check_owner(config, config_root(doc), path, diag);
     if (status == STATUS_OK)
-        status = rules_apply_document(config, doc, &importer_of(config, CONFIGURATION_ACCELERATE)->rules, diag);
+        status = rules_apply_document(
+            config, doc, &importer_of(config, CONFIGURATION_ACCELERATE)->rules, diag);
     config_free(doc);
     return status == STATUS_OK ? read_named(config, path, diag) : status;
 }

@@ -20,34 +20,41 @@
 #define STEP "step_scheduler."
 enum status automodel_read(struct configuration *config, const char *path, struct diag *diag)
 {
-    return rules_apply_file(config, path, &importer_of(config, CONFIGURATION_AUTOMODEL)->rules, diag);
+    return rules_apply_file(
+        config, path, &importer_of(config, CONFIGURATION_AUTOMODEL)->rules, diag);
 }
 
 static void automodel_finish_model(struct configuration *config, struct diag *diag)
 {
     (void)diag;
-    struct configuration_setting *name = setting_find(config, "model.config.pretrained_model_name_or_path");
+    struct configuration_setting *name =
+        setting_find(config, "model.config.pretrained_model_name_or_path");
     name = name ? name : setting_find(config, "model.pretrained_model_name_or_path");
     if (name)
         put_called(config, name->value, name);
 }
 
-/* As many stages as blocks over layers_per_stage, rounded to a multiple of the ranks (functional.py of its pipelining).
- */
+/* As many stages as blocks over layers_per_stage, rounded to a multiple of the ranks (functional.py
+ * of its pipelining). */
 static void automodel_finish_stages(struct configuration *config, int64_t ranks, struct diag *diag)
 {
     struct configuration_setting *layers = setting_find(config, PIPE "layers_per_stage");
-    struct configuration_setting *rounding = setting_find(config, PIPE "round_virtual_stages_to_pp_multiple");
-    int64_t each = layers ? setting_int(config, layers->name, 0, diag) : 0, blocks = model_blocks_named(config);
+    struct configuration_setting *rounding =
+        setting_find(config, PIPE "round_virtual_stages_to_pp_multiple");
+    int64_t each = layers ? setting_int(config, layers->name, 0, diag) : 0,
+            blocks = model_blocks_named(config);
     if (ranks > 1 && each > 0 && blocks > 0) {
         int64_t stages = (blocks + each - 1) / each,
                 up = rounding && strcmp(rounding->value, "up") == 0 ? ranks - 1 : 0;
         int64_t chunks = (stages + up) / ranks;
-        if (chunks > 1 && times(chunks, ranks) > (blocks + 2) / 2) { /* what weighted stages can be cut into */
+        if (chunks > 1 &&
+            times(chunks, ranks) > (blocks + 2) / 2) { /* what weighted stages can be cut into */
             chunks--;
-            assume(config, "distributed.pipeline.layers_per_stage: rounded down, so that no stage has a block alone");
+            assume(config, "distributed.pipeline.layers_per_stage: rounded down, so that no stage "
+                           "has a block alone");
         }
-        put_setting(config, "parallelism.virtual", number_text(config, chunks > 1 ? chunks : 1), layers);
+        put_setting(
+            config, "parallelism.virtual", number_text(config, chunks > 1 ? chunks : 1), layers);
         put_assumed(config, "parallelism.partition_method", "weighted", NULL);
     }
     setting_aside(layers, ranks > 1 ? "of the model, which is not known" : "of pipelines");
@@ -59,16 +66,19 @@ static void finish_passes(struct configuration *config, int64_t stages, struct d
 {
     struct configuration_setting *whole = setting_find(config, STEP "global_batch_size");
     int64_t all = whole ? setting_int(config, whole->name, 0, diag) : 0, copy = model_ranks(config);
-    int64_t local = put_int(config, "train.device_batch", 1), gpus = put_int(config, "cluster.gpus", 0);
+    int64_t local = put_int(config, "train.device_batch", 1),
+            gpus = put_int(config, "cluster.gpus", 0);
     if (stages == 1 || !whole)
         return;
     bool one = copy > 0 && gpus > 0 && all <= times(local, gpus / copy);
     put_remove(config, "train.global_batch");
     whole->fate = FATE_ASIDE;
     whole->key = NULL;
-    whole->words = one ? "that of one local batch a rank" : "of several passes of the pipeline; see what is assumed";
+    whole->words = one ? "that of one local batch a rank"
+                       : "of several passes of the pipeline; see what is assumed";
     if (!one)
-        assume(config, "step_scheduler.global_batch_size: of the passes of the pipeline to a step, each of a local "
+        assume(config, "step_scheduler.global_batch_size: of the passes of the pipeline to a step, "
+                       "each of a local "
                        "batch, one is simulated, with the optimizer's step behind it");
 }
 
@@ -80,9 +90,11 @@ static void automodel_finish_batch(struct configuration *config, struct diag *di
     int64_t stages = put_int(config, "parallelism.pipeline", 1);
     const char *key = stages > 1 ? "train.device_batch" : "train.micro_batch";
     if (local)
-        put_setting(config, key, number_text(config, setting_int(config, local->name, 1, diag)), local);
+        put_setting(
+            config, key, number_text(config, setting_int(config, local->name, 1, diag)), local);
     if (stages > 1 && piece)
-        put_setting(config, "train.micro_batch", number_text(config, setting_int(config, piece->name, 1, diag)), piece);
+        put_setting(config, "train.micro_batch",
+            number_text(config, setting_int(config, piece->name, 1, diag)), piece);
     else if (stages > 1)
         put_assumed(config, "train.micro_batch", "1", "AutoModel's default in a pipeline");
     else
@@ -102,11 +114,13 @@ static void automodel_finish_gpus(struct configuration *config, struct diag *dia
     struct configuration_setting *tested = setting_find(config, "ci.nodes");
     struct configuration_setting *tag = setting_find(config, "ci.cluster_tag");
     bool small = tag && strstr(tag->value, "gb200");
-    int64_t each = small ? GPUS_OF_GB200 : GPUS, n = nodes ? setting_int(config, nodes->name, 1, diag) : 0;
+    int64_t each = small ? GPUS_OF_GB200 : GPUS,
+            n = nodes ? setting_int(config, nodes->name, 1, diag) : 0;
     int64_t experts = put_int(config, "parallelism.expert", 1), copy = model_ranks(config);
     bool few = times(n, each) < experts || times(n, each) < copy; /* a placeholder */
     if (tested && few)
-        setting_aside(nodes, "ci.nodes says it"), nodes = tested, n = setting_int(config, tested->name, 1, diag);
+        setting_aside(nodes, "ci.nodes says it"), nodes = tested,
+                                                  n = setting_int(config, tested->name, 1, diag);
     if (put_find(config, "cluster.gpus") || n < 1) {
         setting_aside(nodes, "the command line says it");
         setting_aside(tested, "the command line says it");
@@ -123,8 +137,8 @@ static void finish_adapters(struct configuration *config, struct diag *diag)
     struct configuration_setting *targets = setting_find(config, "peft.target_modules");
     if (!targets)
         return;
-    bool all =
-        strcmp(targets->value, "*_proj") == 0 || strcmp(targets->value, "[*]") == 0 || strcmp(targets->value, "*") == 0;
+    bool all = strcmp(targets->value, "*_proj") == 0 || strcmp(targets->value, "[*]") == 0 ||
+               strcmp(targets->value, "*") == 0;
     if (all) {
         setting_aside(targets, "all linear layers of the blocks");
         return;
@@ -137,5 +151,6 @@ static void finish_adapters(struct configuration *config, struct diag *diag)
     put_setting(config, "train.lora_targets", list, targets);
 }
 
-const struct importer_call automodel_calls[] = {{"model", automodel_finish_model}, {"gpus", automodel_finish_gpus},
-    {"batch", automodel_finish_batch}, {"adapters", finish_adapters}, {0}};
+const struct importer_call automodel_calls[] = {{"model", automodel_finish_model},
+    {"gpus", automodel_finish_gpus}, {"batch", automodel_finish_batch},
+    {"adapters", finish_adapters}, {0}};

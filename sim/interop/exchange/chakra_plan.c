@@ -19,10 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank's queues are few (exec/state.h has a bit for each): groups and peers beyond these share them. */
+/* A rank's queues are few (exec/state.h has a bit for each): groups and peers beyond these share
+ * them. */
 enum { MOST_GROUP_QUEUES = 24, MOST_PEER_QUEUES = 28 };
 
-/* The queue of a group, or of the sends to a peer or the receives from it: key is 2 x (target - source) + receives. */
+/* The queue of a group, or of the sends to a peer or the receives from it: key is 2 x (target -
+ * source) + receives. */
 struct place {
     int key, queue;
 };
@@ -51,10 +53,11 @@ struct maker {
     struct places groups_used, peers_used;
 };
 
-static enum status chakra_plan_refuse(const struct maker *m, const struct chakra_node *node, const char *why)
+static enum status chakra_plan_refuse(
+    const struct maker *m, const struct chakra_node *node, const char *why)
 {
-    return diag_input(m->diag, (struct source_pos){.file = m->path}, "node %llu (%s): %s", (unsigned long long)node->id,
-        node->name, why);
+    return diag_input(m->diag, (struct source_pos){.file = m->path}, "node %llu (%s): %s",
+        (unsigned long long)node->id, node->name, why);
 }
 
 /* ---- the order of nodes ---- */
@@ -72,7 +75,8 @@ static bool same_id(const void *self, int32_t item)
 
 static int find_node(const struct maker *m, uint64_t id)
 {
-    return index_find(&m->ids, digest_word(DIGEST_INIT, id), same_id, &(struct sought){m->trace, id});
+    return index_find(
+        &m->ids, digest_word(DIGEST_INIT, id), same_id, &(struct sought){m->trace, id});
 }
 
 static enum status find_ids(struct maker *m)
@@ -166,7 +170,8 @@ static int chakra_plan_gather(struct maker *m, const struct chakra_node *node)
 /* ---- ops ---- */
 
 /* What comes first k-th is in queue k; beyond the most they begin again. */
-static int chakra_plan_queue_of(struct maker *m, struct places *places, int key, const char *kind, int most)
+static int chakra_plan_queue_of(
+    struct maker *m, struct places *places, int key, const char *kind, int most)
 {
     for (int k = 0; k < places->list.n; k++)
         if (places->list.at[k].key == key)
@@ -189,12 +194,13 @@ static struct kernel_work roofline(const struct chakra_node *node, const struct 
     enum dtype math = kernel_supported(gpu, DTYPE_BF16) ? DTYPE_BF16 : DTYPE_FP16;
     enum { LEAST_SIDE = 16 };
     double side = cbrt(node->flop / 2);
-    bool multiplies = kernel_supported(gpu, math) && side >= LEAST_SIDE &&
-                      node->flop / gpu->gemm[math].peak.value > node->bytes / gpu->hbm_bandwidth.value;
+    bool multiplies =
+        kernel_supported(gpu, math) && side >= LEAST_SIDE &&
+        node->flop / gpu->gemm[math].peak.value > node->bytes / gpu->hbm_bandwidth.value;
     if (!multiplies)
         return kernel_stream(KERNEL_ELEMENTWISE, node->bytes, 0, node->flop);
-    struct kernel_work work =
-        kernel_gemm(llround(side), llround(side), llround(side), 1, math, dtype_bytes(math), dtype_bytes(math));
+    struct kernel_work work = kernel_gemm(
+        llround(side), llround(side), llround(side), 1, math, dtype_bytes(math), dtype_bytes(math));
     work.flop = node->flop;
     work.read_bytes = node->bytes;
     work.write_bytes = 0;
@@ -206,7 +212,8 @@ static int queue_of_kernel(const struct maker *m, const struct chakra_node *node
 {
     const struct plan *plan = m->builder.plan;
     for (int q = 0; q < STREAM_COUNT && node->queue && !node->on_cpu; q++)
-        if (plan->queues.at[q].kind == QUEUE_SIDE && strcmp(plan->queues.at[q].name, node->queue) == 0)
+        if (plan->queues.at[q].kind == QUEUE_SIDE &&
+            strcmp(plan->queues.at[q].name, node->queue) == 0)
             return q;
     return node->on_cpu ? STREAM_LOADER : STREAM_COMPUTE;
 }
@@ -215,12 +222,14 @@ static int make_compute(struct maker *m, const struct chakra_node *node, int que
 {
     bool states = node->duration_s > 0 && !(m->roofline && node->flop + node->bytes > 0);
     bool works = node->flop + node->bytes > 0;
-    struct kernel_work work =
-        states || !works || node->on_cpu ? chakra_plan_recorded(node->duration_s) : roofline(node, &m->hw->gpu);
+    struct kernel_work work = states || !works || node->on_cpu
+                                  ? chakra_plan_recorded(node->duration_s)
+                                  : roofline(node, &m->hw->gpu);
     return plan_kernel(&m->builder, queue, node->name, work, 0);
 }
 
-static const struct mesh_group *chakra_plan_ranks_of(const struct maker *m, const char *name, struct mesh_group *all)
+static const struct mesh_group *chakra_plan_ranks_of(
+    const struct maker *m, const char *name, struct mesh_group *all)
 {
     *all = (struct mesh_group){.size = m->n, .stride = 1, .width = 1, .period = m->n};
     if (!name)
@@ -228,21 +237,24 @@ static const struct mesh_group *chakra_plan_ranks_of(const struct maker *m, cons
     for (int g = 0; g < m->groups->list.n; g++)
         if (strcmp(m->groups->list.at[g].name, name) == 0)
             return &m->groups->list.at[g].ranks;
-    return m->groups->list.n == 0 && strcmp(name, "0") == 0 ? all : NULL; /* the only group there is */
+    return m->groups->list.n == 0 && strcmp(name, "0") == 0 ? all
+                                                            : NULL; /* the only group there is */
 }
 
 /* Whether the rank is in the group is checked here, as the trace and the file of groups are two
  * files. */
-static enum status chakra_plan_make_collective(struct maker *m, const struct chakra_node *node, int *queue, int *group)
+static enum status chakra_plan_make_collective(
+    struct maker *m, const struct chakra_node *node, int *queue, int *group)
 {
     struct mesh_group all;
     const struct mesh_group *ranks = chakra_plan_ranks_of(m, node->group, &all);
     if (!ranks)
         return chakra_plan_refuse(m, node,
-            arena_printf(m->arena, "there is no group '%s'; give a file of groups, or --groups FILE", node->group));
+            arena_printf(m->arena,
+                "there is no group '%s'; give a file of groups, or --groups FILE", node->group));
     if (mesh_group_instance(ranks, m->rank) < 0)
-        return chakra_plan_refuse(
-            m, node, arena_printf(m->arena, "rank %d is not in the group '%s'", m->rank, node->group));
+        return chakra_plan_refuse(m, node,
+            arena_printf(m->arena, "rank %d is not in the group '%s'", m->rank, node->group));
     if (node->collective >= 0 && node->comm_bytes < 1)
         return chakra_plan_refuse(m, node, "comm_size is 0");
     *group = plan_group_of(&m->builder, node->group ? node->group : "world", *ranks);
@@ -250,7 +262,8 @@ static enum status chakra_plan_make_collective(struct maker *m, const struct cha
     return STATUS_OK;
 }
 
-static int chakra_plan_put_collective(struct maker *m, const struct chakra_node *node, int queue, int group)
+static int chakra_plan_put_collective(
+    struct maker *m, const struct chakra_node *node, int queue, int group)
 {
     double ranks = m->builder.plan->groups.at[group].ranks.size;
     enum coll_kind kind = node->collective < 0 ? COLL_ALL_REDUCE : (enum coll_kind)node->collective;
@@ -263,20 +276,23 @@ static int chakra_plan_put_collective(struct maker *m, const struct chakra_node 
 static int chakra_plan_put_message(struct maker *m, const struct chakra_node *node, int queue)
 {
     struct plan_channel channel = {AXIS_PP, (int)(node->target - node->source), 0};
-    return node->type == CHAKRA_SEND ? plan_send(&m->builder, queue, node->name, channel, node->comm_bytes, 0)
-                                     : plan_recv(&m->builder, queue, node->name, channel, node->comm_bytes, 0);
+    return node->type == CHAKRA_SEND
+               ? plan_send(&m->builder, queue, node->name, channel, node->comm_bytes, 0)
+               : plan_recv(&m->builder, queue, node->name, channel, node->comm_bytes, 0);
 }
 
-static enum status chakra_plan_make_message(struct maker *m, const struct chakra_node *node, int *queue)
+static enum status chakra_plan_make_message(
+    struct maker *m, const struct chakra_node *node, int *queue)
 {
     bool sends = node->type == CHAKRA_SEND;
     int64_t self = sends ? node->source : node->target, other = sends ? node->target : node->source;
     if (self != m->rank || other >= m->n || other == self)
-        return chakra_plan_refuse(m, node, "comm_src and comm_dst are not this rank and another one of the job");
+        return chakra_plan_refuse(
+            m, node, "comm_src and comm_dst are not this rank and another one of the job");
     if (node->comm_bytes < 1)
         return chakra_plan_refuse(m, node, "comm_size is 0");
-    *queue = chakra_plan_queue_of(
-        m, &m->peers_used, 2 * (int)(node->target - node->source) + !sends, "peer", MOST_PEER_QUEUES);
+    *queue = chakra_plan_queue_of(m, &m->peers_used,
+        2 * (int)(node->target - node->source) + !sends, "peer", MOST_PEER_QUEUES);
     return STATUS_OK;
 }
 
@@ -285,7 +301,8 @@ static enum status chakra_plan_make_message(struct maker *m, const struct chakra
 static enum status make_node(struct maker *m, int i)
 {
     const struct chakra_node *node = &m->trace->nodes.at[i];
-    int first = chakra_plan_gather(m, node), queue = queue_of_kernel(m, node), group = 0, op = PLAN_NO_OP;
+    int first = chakra_plan_gather(m, node), queue = queue_of_kernel(m, node), group = 0,
+        op = PLAN_NO_OP;
     enum status status = STATUS_OK;
     m->first_end[i] = first;
     m->n_ends[i] = m->ends.n - first;
@@ -330,7 +347,8 @@ static void count_order(struct maker *m)
         m->comm += !node->on_cpu && node->type > CHAKRA_COMP;
         for (int d = 0; d < node->n_deps; d++) {
             int dep = find_node(m, m->trace->deps.at[node->first_dep + d]);
-            m->ordered |= dep >= 0 && !m->trace->nodes.at[dep].on_cpu && m->trace->nodes.at[dep].type >= CHAKRA_COMP;
+            m->ordered |= dep >= 0 && !m->trace->nodes.at[dep].on_cpu &&
+                          m->trace->nodes.at[dep].type >= CHAKRA_COMP;
         }
     }
 }
@@ -341,8 +359,10 @@ static void warn_of_order(const struct maker *m, const char *path)
     if (m->ordered || m->comm == 0 || m->kernels <= m->n)
         return;
     diag_warn(m->diag, (struct source_pos){.file = path},
-        "no node waits for a node of the GPU: collectives begin at once, beside the kernels that they should follow. "
-        "chakra_trace_linker leaves GPU nodes without successors; the real step is longer than what follows");
+        "no node waits for a node of the GPU: collectives begin at once, beside the kernels that "
+        "they should follow. "
+        "chakra_trace_linker leaves GPU nodes without successors; the real step is longer than "
+        "what follows");
 }
 
 static enum status make_rank(struct maker *m)
@@ -364,15 +384,17 @@ static enum status make_rank(struct maker *m)
     return status;
 }
 
-enum status chakra_plan(struct plan *out, const struct chakra_trace *traces, const char *const *paths, int n,
-    const struct replay_groups *groups, const struct hw *hw, bool roofline_, struct arena *arena, struct diag *diag)
+enum status chakra_plan(struct plan *out, const struct chakra_trace *traces,
+    const char *const *paths, int n, const struct replay_groups *groups, const struct hw *hw,
+    bool roofline_, struct arena *arena, struct diag *diag)
 {
     struct mesh mesh;
     const char *bad;
     int size[AXIS_COUNT] = {[AXIS_PP] = n};
     bool built = mesh_build(&mesh, size, mesh_order_default, &bad);
     BUG_IF(!built, "%s", bad);
-    struct maker m = {.hw = hw, .groups = groups, .roofline = roofline_, .n = n, .arena = arena, .diag = diag};
+    struct maker m = {
+        .hw = hw, .groups = groups, .roofline = roofline_, .n = n, .arena = arena, .diag = diag};
     plan_begin_programs(&m.builder, out, &mesh, AXIS_PP);
     enum status status = STATUS_OK;
     for (m.rank = 0; m.rank < n; m.rank++) {
@@ -390,8 +412,8 @@ enum status chakra_plan(struct plan *out, const struct chakra_trace *traces, con
     vec_free(&m.peers_used.list);
     char why[512];
     if (status == STATUS_OK && !plan_check(out, why, sizeof why))
-        status =
-            diag_input(diag, (struct source_pos){.file = paths[0]}, "the ranks' traces do not fit together: %s", why);
+        status = diag_input(diag, (struct source_pos){.file = paths[0]},
+            "the ranks' traces do not fit together: %s", why);
     if (status == STATUS_OK)
         warn_of_order(&m, paths[0]);
     return status;

@@ -27,8 +27,8 @@ struct reader {
 
 static enum status chakra_read_refuse(const struct reader *r, const char *why)
 {
-    return diag_input(
-        r->diag, (struct source_pos){.file = r->path}, "at byte %lld, node %d: %s", r->at, r->out->nodes.n, why);
+    return diag_input(r->diag, (struct source_pos){.file = r->path}, "at byte %lld, node %d: %s",
+        r->at, r->out->nodes.n, why);
 }
 
 /* The next message; *n 0 of an empty one, ended: the file has no more. More than five bytes of a
@@ -58,7 +58,8 @@ static enum status chakra_read_next(struct reader *r, bool *ended)
         r->bytes = xrealloc(r->bytes, r->room);
     }
     r->n = length;
-    return gzread(r->file, r->bytes, (unsigned)length) == (int)length ? STATUS_OK : chakra_read_refuse(r, cut);
+    return gzread(r->file, r->bytes, (unsigned)length) == (int)length ? STATUS_OK
+                                                                      : chakra_read_refuse(r, cut);
 }
 
 /* ---- attributes: exporters differ in the member that holds a number ---- */
@@ -92,7 +93,8 @@ static bool chakra_read_integer(const ChakraProtoMsg__AttributeProto *a, int64_t
     }
 }
 
-static const ChakraProtoMsg__AttributeProto *chakra_read_find(const ChakraProtoMsg__Node *node, const char *name)
+static const ChakraProtoMsg__AttributeProto *chakra_read_find(
+    const ChakraProtoMsg__Node *node, const char *name)
 {
     for (size_t i = 0; i < node->n_attr; i++)
         if (strcmp(node->attr[i]->name, name) == 0)
@@ -109,11 +111,13 @@ static enum status chakra_read_take(
         return STATUS_OK;
     if (!attribute || !chakra_read_integer(attribute, out) || *out < 0)
         return chakra_read_refuse(
-            r, arena_printf(r->arena, "the attribute '%s' is not there, or is no number from 0 on", name));
+            r, arena_printf(
+                   r->arena, "the attribute '%s' is not there, or is no number from 0 on", name));
     return STATUS_OK;
 }
 
-static enum status chakra_read_take_group(struct reader *r, const ChakraProtoMsg__Node *node, const char **out)
+static enum status chakra_read_take_group(
+    struct reader *r, const ChakraProtoMsg__Node *node, const char **out)
 {
     const ChakraProtoMsg__AttributeProto *attribute = chakra_read_find(node, "pg_name");
     int64_t number = 0;
@@ -135,7 +139,8 @@ static enum status chakra_read_take_group(struct reader *r, const ChakraProtoMsg
 static enum status chakra_read_fill_collective(
     struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
-    static const int kinds[] = {[CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_REDUCE] = COLL_ALL_REDUCE,
+    static const int kinds[] = {
+        [CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_REDUCE] = COLL_ALL_REDUCE,
         [CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__REDUCE] = COLL_REDUCE,
         [CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_GATHER] = COLL_ALL_GATHER,
         [CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__GATHER] = COLL_KIND_COUNT,
@@ -149,7 +154,8 @@ static enum status chakra_read_fill_collective(
     enum status status = chakra_read_take(r, node, "comm_type", true, &type);
     bool known = status == STATUS_OK && type < (int64_t)(sizeof kinds / sizeof *kinds);
     if (status == STATUS_OK && (!known || kinds[type] == COLL_KIND_COUNT))
-        return chakra_read_refuse(r, "comm_type is a GATHER, a SCATTER or unknown; NCCL has no such collective");
+        return chakra_read_refuse(
+            r, "comm_type is a GATHER, a SCATTER or unknown; NCCL has no such collective");
     if (status == STATUS_OK)
         out->collective = kinds[type];
     if (status == STATUS_OK && out->collective >= 0)
@@ -158,17 +164,21 @@ static enum status chakra_read_fill_collective(
     return status == STATUS_OK ? chakra_read_take_group(r, node, &out->group) : status;
 }
 
-static enum status chakra_read_fill_message(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+static enum status chakra_read_fill_message(
+    struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     int64_t size = 0;
     enum status status = chakra_read_take(r, node, "comm_size", true, &size);
     out->comm_bytes = (double)size;
-    status = status == STATUS_OK ? chakra_read_take(r, node, "comm_src", true, &out->source) : status;
-    status = status == STATUS_OK ? chakra_read_take(r, node, "comm_dst", true, &out->target) : status;
+    status =
+        status == STATUS_OK ? chakra_read_take(r, node, "comm_src", true, &out->source) : status;
+    status =
+        status == STATUS_OK ? chakra_read_take(r, node, "comm_dst", true, &out->target) : status;
     return status == STATUS_OK ? chakra_read_take(r, node, "comm_tag", false, &out->tag) : status;
 }
 
-static enum status fill_work(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+static enum status fill_work(
+    struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     int64_t flop = 0, bytes = 0;
     enum status status = chakra_read_take(r, node, "num_ops", false, &flop);
@@ -181,7 +191,8 @@ static enum status fill_work(struct reader *r, struct chakra_node *out, const Ch
     return status;
 }
 
-static enum status chakra_read_fill(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+static enum status chakra_read_fill(
+    struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     static const uint64_t LONGEST_US = 1000000000000; /* eleven days */
     int64_t on_cpu = 0;
@@ -198,9 +209,10 @@ static enum status chakra_read_fill(struct reader *r, struct chakra_node *out, c
     out->on_cpu = on_cpu != 0;
     if (status != STATUS_OK)
         return status;
-    return out->type == CHAKRA_COLL                               ? chakra_read_fill_collective(r, out, node)
-           : out->type == CHAKRA_SEND || out->type == CHAKRA_RECV ? chakra_read_fill_message(r, out, node)
-                                                                  : fill_work(r, out, node);
+    return out->type == CHAKRA_COLL ? chakra_read_fill_collective(r, out, node)
+           : out->type == CHAKRA_SEND || out->type == CHAKRA_RECV
+               ? chakra_read_fill_message(r, out, node)
+               : fill_work(r, out, node);
 }
 
 static enum status read_node(struct reader *r)
@@ -209,8 +221,9 @@ static enum status read_node(struct reader *r)
     if (!node)
         return chakra_read_refuse(r, "the message is no node of Chakra's schema");
     struct chakra_node filled = {0};
-    enum status status = r->out->nodes.n < CHAKRA_MAX_NODES ? chakra_read_fill(r, &filled, node)
-                                                            : chakra_read_refuse(r, "more than 4,000,000 nodes");
+    enum status status = r->out->nodes.n < CHAKRA_MAX_NODES
+                             ? chakra_read_fill(r, &filled, node)
+                             : chakra_read_refuse(r, "more than 4,000,000 nodes");
     for (size_t i = 0; i < node->n_ctrl_deps; i++)
         vec_push(&r->out->deps, node->ctrl_deps[i]);
     for (size_t i = 0; i < node->n_data_deps; i++)
@@ -224,17 +237,20 @@ static enum status read_node(struct reader *r)
 
 static enum status chakra_read_head(struct reader *r)
 {
-    ChakraProtoMsg__GlobalMetadata *head = chakra_proto_msg__global_metadata__unpack(NULL, r->n, r->bytes);
+    ChakraProtoMsg__GlobalMetadata *head =
+        chakra_proto_msg__global_metadata__unpack(NULL, r->n, r->bytes);
     if (!head)
         return chakra_read_refuse(r, "it does not begin with Chakra's GlobalMetadata");
     chakra_proto_msg__global_metadata__free_unpacked(head, NULL);
     return STATUS_OK;
 }
 
-enum status chakra_read(struct chakra_trace *out, const char *path, struct arena *arena, struct diag *diag)
+enum status chakra_read(
+    struct chakra_trace *out, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = (struct chakra_trace){{0}, {0}};
-    struct reader r = {.path = path, .out = out, .arena = arena, .diag = diag, .file = gzopen(path, "rb")};
+    struct reader r = {
+        .path = path, .out = out, .arena = arena, .diag = diag, .file = gzopen(path, "rb")};
     if (!r.file)
         return diag_input(diag, (struct source_pos){path, 1, 1},
             "cannot open: %s; name a file that exists and can be read", strerror(errno));

@@ -37,7 +37,8 @@ static void write_groups(FILE *out, const struct plan *plan)
     fputs("{", out);
     for (int g = 0; g < plan->groups.n; g++) {
         const struct mesh_group *ranks = &plan->groups.at[g].ranks;
-        for (int i = 0; ranks->size > 1 && i < mesh_group_instances(ranks, plan->mesh.ranks); i++, comma = ",") {
+        for (int i = 0; ranks->size > 1 && i < mesh_group_instances(ranks, plan->mesh.ranks);
+             i++, comma = ",") {
             fprintf(out, "%s\n  \"%d\": [", comma, astra_group(plan, g, i));
             for (int m = 0; m < ranks->size; m++)
                 fprintf(out, "%s%d", m ? ", " : "", mesh_group_first(ranks, i) + m * ranks->stride);
@@ -47,7 +48,8 @@ static void write_groups(FILE *out, const struct plan *plan)
     fputs("\n}\n", out);
 }
 
-/* Dimensions of the network: GPUs of a node, nodes. A job on one node has one, whatever its GPUs. */
+/* Dimensions of the network: GPUs of a node, nodes. A job on one node has one, whatever its GPUs.
+ */
 static int dimensions(const struct plan *plan, const struct hw *hw)
 {
     return plan->mesh.ranks > hw_gpus_per_node(hw) ? 2 : 1;
@@ -66,11 +68,12 @@ static void write_network(FILE *out, const struct plan *plan, const struct hw *h
     fprintf(out, "# GPUs of a node, then nodes; bandwidth in GB/s of 2^30 bytes, latency in ns.\n");
     if (two)
         fprintf(out,
-            "topology: [Switch, Switch]\nnpus_count: [%d, %d]\nbandwidth: [%.6f, %.6f]\nlatency: [%.3f, %.3f]\n",
+            "topology: [Switch, Switch]\nnpus_count: [%d, %d]\nbandwidth: [%.6f, %.6f]\nlatency: "
+            "[%.3f, %.3f]\n",
             per_node, nodes, coll_gpu_Bps(hw) / GIB, nic_Bps / GIB, hop_s, far_s);
     else
-        fprintf(out, "topology: [Switch]\nnpus_count: [%d]\nbandwidth: [%.6f]\nlatency: [%.3f]\n", per_node,
-            coll_gpu_Bps(hw) / GIB, hop_s);
+        fprintf(out, "topology: [Switch]\nnpus_count: [%d]\nbandwidth: [%.6f]\nlatency: [%.3f]\n",
+            per_node, coll_gpu_Bps(hw) / GIB, hop_s);
 }
 
 static void write_list(FILE *out, const char *key, int n)
@@ -89,15 +92,18 @@ static double peak_flops(const struct hw_gpu *gpu)
 static void write_system(FILE *out, const struct plan *plan, const struct hw *hw)
 {
     int n = dimensions(plan, hw);
-    fputs("{\n  \"scheduling-policy\": \"LIFO\",\n  \"endpoint-delay\": 1,\n  \"active-chunks-per-dimension\": 1,\n"
+    fputs("{\n  \"scheduling-policy\": \"LIFO\",\n  \"endpoint-delay\": 1,\n  "
+          "\"active-chunks-per-dimension\": 1,\n"
           "  \"preferred-dataset-splits\": 1,\n",
         out);
     write_list(out, "all-reduce-implementation", n);
     write_list(out, "all-gather-implementation", n);
     write_list(out, "reduce-scatter-implementation", n);
-    fprintf(out, "  \"all-to-all-implementation\": [%s],\n", n == 2 ? "\"direct\", \"direct\"" : "\"direct\"");
+    fprintf(out, "  \"all-to-all-implementation\": [%s],\n",
+        n == 2 ? "\"direct\", \"direct\"" : "\"direct\"");
     fprintf(out,
-        "  \"collective-optimization\": \"localBWAware\",\n  \"local-mem-bw\": %.6g,\n  \"peak-perf\": %.6g,\n"
+        "  \"collective-optimization\": \"localBWAware\",\n  \"local-mem-bw\": %.6g,\n  "
+        "\"peak-perf\": %.6g,\n"
         "  \"roofline-enabled\": 0,\n  \"boost-mode\": 0\n}\n",
         hw->gpu.hbm_bandwidth.value * 1e-9, peak_flops(&hw->gpu) * 1e-12);
 }
@@ -108,10 +114,11 @@ static bool chakra_write_finish(FILE *out)
     return out && fclose(out) == 0 && ok;
 }
 
-static bool astra_write(
-    const char *folder, const struct plan *plan, const struct hw *hw, const char **failed, char *room, size_t n)
+static bool astra_write(const char *folder, const struct plan *plan, const struct hw *hw,
+    const char **failed, char *room, size_t n)
 {
-    static const char *const files[] = {"comm_groups.json", "network.yml", "system.json", "memory.json"};
+    static const char *const files[] = {
+        "comm_groups.json", "network.yml", "system.json", "memory.json"};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         snprintf(room, n, "%s/%s", folder, files[f]);
         *failed = room;
@@ -231,7 +238,8 @@ static void chakra_write_put_head(struct writer *w, const char *name)
 /* ---- nodes ---- */
 
 /* What the host waited for holds back the next op of every queue, once. */
-static void take_deps(struct writer *w, const struct plan_program *program, const struct plan_op *op)
+static void take_deps(
+    struct writer *w, const struct plan_program *program, const struct plan_op *op)
 {
     w->control.n = w->data.n = 0;
     int before = w->queues[op->stream].last;
@@ -275,23 +283,28 @@ static void chakra_write_fill_collective(
 {
     const struct plan_collective *collective = &w->plan->collectives.at[op->index];
     const struct mesh_group *ranks = &w->plan->groups.at[collective->group].ranks;
-    double bytes = collective->kind == COLL_ALL_GATHER ? collective->bytes / ranks->size : collective->bytes;
+    double bytes =
+        collective->kind == COLL_ALL_GATHER ? collective->bytes / ranks->size : collective->bytes;
     node->type = CHAKRA_PROTO_MSG__NODE_TYPE__COMM_COLL_NODE;
-    snprintf(group, 16, "%d", astra_group(w->plan, collective->group, mesh_group_instance(ranks, w->rank)));
+    snprintf(group, 16, "%d",
+        astra_group(w->plan, collective->group, mesh_group_instance(ranks, w->rank)));
     add_int64(w, "comm_type", comm_types[collective->kind]);
     add_int64(w, "comm_size", bytes);
     chakra_write_add_text(w, "pg_name", group);
 }
 
 /* The k-th send of a channel is the k-th receive of it at the other end; both have its tag. */
-static void chakra_write_fill_message(struct writer *w, chakra_message *node, const struct plan_op *op)
+static void chakra_write_fill_message(
+    struct writer *w, chakra_message *node, const struct plan_op *op)
 {
     const struct plan_message *message = &w->plan->messages.at[op->index];
     const struct plan_channel *channel = &w->plan->channels.at[message->channel];
     bool sends = op->kind == OP_SEND;
     int *count = sends ? w->sends : w->receives;
-    int other = mesh_neighbour(&w->plan->mesh, w->rank, channel->axis, sends ? channel->delta : -channel->delta);
-    node->type = sends ? CHAKRA_PROTO_MSG__NODE_TYPE__COMM_SEND_NODE : CHAKRA_PROTO_MSG__NODE_TYPE__COMM_RECV_NODE;
+    int other = mesh_neighbour(
+        &w->plan->mesh, w->rank, channel->axis, sends ? channel->delta : -channel->delta);
+    node->type = sends ? CHAKRA_PROTO_MSG__NODE_TYPE__COMM_SEND_NODE
+                       : CHAKRA_PROTO_MSG__NODE_TYPE__COMM_RECV_NODE;
     add_int32(w, "comm_src", sends ? w->rank : other);
     add_int32(w, "comm_dst", sends ? other : w->rank);
     add_int32(w, "comm_tag", count[message->channel]++ * w->plan->channels.n + message->channel);
@@ -327,7 +340,8 @@ static void put_node(struct writer *w, const struct plan_program *program, int i
 }
 
 /* What the host waits for, everything that it issues afterwards waits for. */
-static void chakra_write_hold(struct writer *w, const struct plan_program *program, const struct plan_op *op)
+static void chakra_write_hold(
+    struct writer *w, const struct plan_program *program, const struct plan_op *op)
 {
     for (int i = op->first_wait; i < op->first_wait + op->n_waits; i++)
         for (int q = 0; q < w->plan->queues.n && !(program->waits.at[i] & PLAN_PREVIOUS_STEP); q++)
@@ -382,18 +396,20 @@ static enum status make_folder(const char *folder, struct diag *diag)
 {
     if (mkdir(folder, 0777) == 0 || errno == EEXIST)
         return STATUS_OK;
-    return diag_io(diag, (struct source_pos){.file = folder}, "cannot make the folder: %s", strerror(errno));
+    return diag_io(
+        diag, (struct source_pos){.file = folder}, "cannot make the folder: %s", strerror(errno));
 }
 
-enum status chakra_write(
-    const char *folder, const char *name, const struct plan *plan, const struct hw *hw, struct diag *diag)
+enum status chakra_write(const char *folder, const char *name, const struct plan *plan,
+    const struct hw *hw, struct diag *diag)
 {
     int foreign = foreign_collective(plan);
     char path[4096] = "";
     const char *failed = path;
     if (foreign >= 0)
         return diag_input(diag, (struct source_pos){.file = folder},
-            "Chakra has no node for a %s, as parallelism.tensor_overlap: user_buffers has them; export another way of "
+            "Chakra has no node for a %s, as parallelism.tensor_overlap: user_buffers has them; "
+            "export another way of "
             "overlapping",
             coll_kind_names[plan->collectives.at[foreign].kind]);
     if (strlen(folder) + strlen(name) + 32 > sizeof path)
@@ -405,8 +421,8 @@ enum status chakra_write(
     w.sends = xcalloc((size_t)plan->channels.n + 1, sizeof *w.sends);
     w.receives = xcalloc((size_t)plan->channels.n + 1, sizeof *w.receives);
     errno = 0;
-    bool ok =
-        put_ranks(&w, folder, name, path, sizeof path) && astra_write(folder, plan, hw, &failed, path, sizeof path);
+    bool ok = put_ranks(&w, folder, name, path, sizeof path) &&
+              astra_write(folder, plan, hw, &failed, path, sizeof path);
     int why = errno;
     for (int q = 0; q < plan->queues.n; q++)
         vec_free(&w.queues[q].held);

@@ -32,10 +32,11 @@ static bool configuration_ends_in(const char *path, const char *suffix)
 
 enum configuration_format configuration_format_of(const char *path)
 {
-    return configuration_ends_in(path, ".json")                                          ? CONFIGURATION_DEEPSPEED
-           : configuration_ends_in(path, ".yaml") || configuration_ends_in(path, ".yml") ? CONFIGURATION_ACCELERATE
-           : configuration_ends_in(path, ".toml")                                        ? CONFIGURATION_TORCHTITAN
-                                                                                         : CONFIGURATION_MEGATRON;
+    return configuration_ends_in(path, ".json") ? CONFIGURATION_DEEPSPEED
+           : configuration_ends_in(path, ".yaml") || configuration_ends_in(path, ".yml")
+               ? CONFIGURATION_ACCELERATE
+           : configuration_ends_in(path, ".toml") ? CONFIGURATION_TORCHTITAN
+                                                  : CONFIGURATION_MEGATRON;
 }
 
 static enum status (*const readers[])(struct configuration *, const char *, struct diag *) = {
@@ -66,8 +67,8 @@ static enum configuration_format owner_of(const char *path)
     return format;
 }
 
-enum status configuration_say(
-    struct configuration *out, const char *key, const char *value, struct source_pos at, struct diag *diag)
+enum status configuration_say(struct configuration *out, const char *key, const char *value,
+    struct source_pos at, struct diag *diag)
 {
     struct scenario scratch = scenario_default();
     struct config_doc *doc = NULL;
@@ -75,7 +76,8 @@ enum status configuration_say(
     enum status status = config_parse(&doc, at.file, value, strlen(value), diag);
     if (status == STATUS_OK) {
         config_set_origin(doc, ORIGIN_COMMAND_LINE);
-        status = config_assign(key, at, config_root(doc), &scenario_table, &scratch, out->arena, NULL, diag);
+        status = config_assign(
+            key, at, config_root(doc), &scenario_table, &scratch, out->arena, NULL, diag);
     }
     config_free(doc);
     const char *from = arena_printf(out->arena, "%s:%d:%d # flopcast", at.file, at.line, at.column);
@@ -95,11 +97,14 @@ static enum status read_comments(struct configuration *out, const char *path, st
         size_t length = strcspn(line, "\r\n"), key = strcspn(line, "=\r\n");
         bool says = strncmp(line, before, strlen(before)) == 0;
         if (says && (key == length || key <= strlen(before)))
-            status = diag_input(diag, at, "'# flopcast:' says a setting of a scenario, as KEY=VALUE");
+            status =
+                diag_input(diag, at, "'# flopcast:' says a setting of a scenario, as KEY=VALUE");
         else if (says)
             status = configuration_say(out,
-                arena_printf(out->arena, "%.*s", (int)(key - strlen(before)), line + strlen(before)),
-                arena_printf(out->arena, "%.*s", (int)(length - key - 1), line + key + 1), at, diag);
+                arena_printf(
+                    out->arena, "%.*s", (int)(key - strlen(before)), line + strlen(before)),
+                arena_printf(out->arena, "%.*s", (int)(length - key - 1), line + key + 1), at,
+                diag);
         line = strchr(line + length, '\n');
         line = line ? line + 1 : NULL;
     }
@@ -107,15 +112,16 @@ static enum status read_comments(struct configuration *out, const char *path, st
     return status;
 }
 
-enum status configuration_read(
-    struct configuration *out, const char *path, enum configuration_format format, struct diag *diag)
+enum status configuration_read(struct configuration *out, const char *path,
+    enum configuration_format format, struct diag *diag)
 {
     format = format == CONFIGURATION_ACCELERATE ? owner_of(path) : format;
     out->has[format] = true;
     path = arena_strdup(out->arena, path);
     bool both = format == CONFIGURATION_PRIMUS; /* a front of these two */
-    if (!importer_open(out, format, diag) || (both && (!importer_open(out, CONFIGURATION_MEGATRON, diag) ||
-                                                          !importer_open(out, CONFIGURATION_TORCHTITAN, diag))))
+    if (!importer_open(out, format, diag) ||
+        (both && (!importer_open(out, CONFIGURATION_MEGATRON, diag) ||
+                     !importer_open(out, CONFIGURATION_TORCHTITAN, diag))))
         return STATUS_INPUT;
     enum status status = readers[format](out, path, diag);
     return status == STATUS_OK ? read_comments(out, path, diag) : status;
@@ -123,7 +129,8 @@ enum status configuration_read(
 
 /* ---- settings ---- */
 
-static struct configuration_setting *configuration_last_of(struct configuration *config, const char *name)
+static struct configuration_setting *configuration_last_of(
+    struct configuration *config, const char *name)
 {
     for (int i = config->settings.n - 1; i >= 0; i--)
         if (strcmp(config->settings.at[i].name, name) == 0)
@@ -144,7 +151,8 @@ struct configuration_setting *setting_open(struct configuration *config, const c
 }
 
 /* Its value; otherwise where there is none. */
-static const char *setting_value(struct configuration *config, const char *name, const char *otherwise)
+static const char *setting_value(
+    struct configuration *config, const char *name, const char *otherwise)
 {
     const struct configuration_setting *setting = setting_find(config, name);
     return setting ? setting->value : otherwise;
@@ -183,7 +191,8 @@ static bool is_given(const struct configuration_put *put)
     return put->by != PUT_FILES;
 }
 
-static const struct configuration_put *found(const struct configuration_put *list, int n, const char *key)
+static const struct configuration_put *found(
+    const struct configuration_put *list, int n, const char *key)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(list[i].path, key) == 0)
@@ -191,7 +200,8 @@ static const struct configuration_put *found(const struct configuration_put *lis
     return NULL;
 }
 
-static void exchange_configuration_put(struct configuration *config, bool model, struct configuration_put put)
+static void exchange_configuration_put(
+    struct configuration *config, bool model, struct configuration_put put)
 {
     put.path = arena_strdup(config->arena, put.path);
     put.text = arena_strdup(config->arena, put.text);
@@ -211,7 +221,8 @@ static void exchange_configuration_put(struct configuration *config, bool model,
 
 static const char *origin_of(struct configuration *config, const struct configuration_setting *from)
 {
-    return arena_printf(config->arena, "%s:%d:%d %s", from->at.file, from->at.line, from->at.column, from->name);
+    return arena_printf(
+        config->arena, "%s:%d:%d %s", from->at.file, from->at.line, from->at.column, from->name);
 }
 
 static const char *who_says(const struct configuration_put *put)
@@ -219,33 +230,38 @@ static const char *who_says(const struct configuration_put *put)
     return put->by == PUT_GIVEN ? "the command line says it" : "a comment '# flopcast:' says it";
 }
 
-static void put_from(
-    struct configuration *config, bool model, const char *key, const char *text, struct configuration_setting *from)
+static void put_from(struct configuration *config, bool model, const char *key, const char *text,
+    struct configuration_setting *from)
 {
-    const struct configuration_put *before = model ? NULL : found(config->puts.at, config->puts.n, key);
+    const struct configuration_put *before =
+        model ? NULL : found(config->puts.at, config->puts.n, key);
     if (before && is_given(before)) {
         setting_aside(from, who_says(before));
         return;
     }
     const char *words = arena_printf(config->arena, "%s: %s", key, text);
-    from->words =
-        from->fate == FATE_TAKEN && from->words ? arena_printf(config->arena, "%s, %s", from->words, words) : words;
+    from->words = from->fate == FATE_TAKEN && from->words
+                      ? arena_printf(config->arena, "%s, %s", from->words, words)
+                      : words;
     from->fate = FATE_TAKEN;
     exchange_configuration_put(
         config, model, (struct configuration_put){key, text, origin_of(config, from), PUT_FILES});
 }
 
-void put_setting(struct configuration *config, const char *key, const char *text, struct configuration_setting *from)
+void put_setting(struct configuration *config, const char *key, const char *text,
+    struct configuration_setting *from)
 {
     put_from(config, false, key, text, from);
 }
 
-void put_model(struct configuration *config, const char *key, const char *text, struct configuration_setting *from)
+void put_model(struct configuration *config, const char *key, const char *text,
+    struct configuration_setting *from)
 {
     if (from)
         put_from(config, true, key, text, from);
     else
-        exchange_configuration_put(config, true, (struct configuration_put){key, text, NULL, PUT_FILES});
+        exchange_configuration_put(
+            config, true, (struct configuration_put){key, text, NULL, PUT_FILES});
 }
 
 void put_assumed(struct configuration *config, const char *key, const char *text, const char *why)
@@ -253,7 +269,8 @@ void put_assumed(struct configuration *config, const char *key, const char *text
     const struct configuration_put *before = found(config->puts.at, config->puts.n, key);
     if (before && is_given(before))
         return;
-    exchange_configuration_put(config, false, (struct configuration_put){key, text, NULL, PUT_FILES});
+    exchange_configuration_put(
+        config, false, (struct configuration_put){key, text, NULL, PUT_FILES});
     if (why)
         vec_push(&config->assumptions, arena_printf(config->arena, "%s: %s, %s", key, text, why));
 }
@@ -307,29 +324,33 @@ static void configuration_missing(struct configuration *config, const char *key,
 }
 
 /* A part of the model that only the user can say. */
-static void put_model_open(struct configuration *config, const struct configuration_setting *setting)
+static void put_model_open(
+    struct configuration *config, const struct configuration_setting *setting)
 {
     config->model.n = 0; /* half a model is none */
-    configuration_missing(
-        config, "model", arena_printf(config->arena, "--model NAME; %s: %s", setting->name, setting->words));
+    configuration_missing(config, "model",
+        arena_printf(config->arena, "--model NAME; %s: %s", setting->name, setting->words));
 }
 
-static void put_given(struct configuration *config, const char *key, const char *text, const char *option)
+static void put_given(
+    struct configuration *config, const char *key, const char *text, const char *option)
 {
     if (text)
-        exchange_configuration_put(config, false, (struct configuration_put){key, text, option, PUT_GIVEN});
+        exchange_configuration_put(
+            config, false, (struct configuration_put){key, text, option, PUT_GIVEN});
 }
 
-static void configuration_check_gpus(struct configuration *config, const struct configuration_given *given)
+static void configuration_check_gpus(
+    struct configuration *config, const struct configuration_given *given)
 {
     int64_t ranks = model_ranks(config), gpus = put_int(config, "cluster.gpus", 0);
     if (given->gpus > 0 || ranks < 1 || gpus == 0 || gpus % ranks == 0)
         return;
     /* A script's number of nodes is mostly a placeholder. */
-    vec_push(&config->missing,
-        arena_printf(config->arena,
-            "cluster.gpus: --gpus N, a multiple of the %lld that hold a copy of the model; the files say %lld",
-            (long long)ranks, (long long)gpus));
+    vec_push(&config->missing, arena_printf(config->arena,
+                                   "cluster.gpus: --gpus N, a multiple of the %lld that hold a "
+                                   "copy of the model; the files say %lld",
+                                   (long long)ranks, (long long)gpus));
 }
 
 static void put_all_given(struct configuration *config, const struct configuration_given *given)
@@ -338,15 +359,16 @@ static void put_all_given(struct configuration *config, const struct configurati
     snprintf(gpus, sizeof gpus, "%d", given->gpus);
     for (int i = 0; i < config->said.n; i++)
         exchange_configuration_put(config, false,
-            (struct configuration_put){
-                config->said.at[i].key, config->said.at[i].value, config->said.at[i].from, PUT_COMMENT});
+            (struct configuration_put){config->said.at[i].key, config->said.at[i].value,
+                config->said.at[i].from, PUT_COMMENT});
     put_given(config, "name", given->name, NULL);
     put_given(config, "model", given->model, "--model");
     put_given(config, "cluster.topology", given->topology, "--topology");
     put_given(config, "cluster.gpus", given->gpus > 0 ? gpus : NULL, "--gpus");
     put_given(config, "stack", given->stack, "--stack");
     for (int i = 0; i < given->n_sets; i++)
-        put_given(config, scenario_key_path(given->sets[i].key, config->arena), given->sets[i].value, "--set");
+        put_given(config, scenario_key_path(given->sets[i].key, config->arena),
+            given->sets[i].value, "--set");
 }
 
 /* Of settings of one name the last one holds. */
@@ -354,7 +376,8 @@ static void mark_repeated(struct configuration *config)
 {
     for (int i = 0; i < config->settings.n; i++)
         if (configuration_last_of(config, config->settings.at[i].name) != &config->settings.at[i])
-            config->settings.at[i].fate = FATE_ASIDE, config->settings.at[i].words = "given again later";
+            config->settings.at[i].fate = FATE_ASIDE,
+            config->settings.at[i].words = "given again later";
 }
 
 /* The files leave it open: the user says it, or another file does, or it is missing. */
@@ -364,23 +387,26 @@ static void close_open(struct configuration *config, struct configuration_settin
     const struct configuration_put *put = found(config->puts.at, config->puts.n, key);
     if (put) {
         setting->fate = FATE_ASIDE;
-        setting->words = arena_printf(
-            config->arena, "%s is %s%s", key, put->text, put->by == PUT_GIVEN ? ", as the command line says" : "");
+        setting->words = arena_printf(config->arena, "%s is %s%s", key, put->text,
+            put->by == PUT_GIVEN ? ", as the command line says" : "");
         return;
     }
     if (strcmp(key, "model") == 0)
         put_model_open(config, setting);
     else
-        configuration_missing(config, key, arena_printf(config->arena, "--set %s=VALUE; %s", key, setting->words));
+        configuration_missing(
+            config, key, arena_printf(config->arena, "--set %s=VALUE; %s", key, setting->words));
 }
 
 /* Taken, and then the command line said another value of its key, or another model. */
 static bool is_overruled(const struct configuration_setting *setting)
 {
-    return setting->fate == FATE_TAKEN && (strcmp(setting->key, "model") == 0 || !strstr(setting->words, ", "));
+    return setting->fate == FATE_TAKEN &&
+           (strcmp(setting->key, "model") == 0 || !strstr(setting->words, ", "));
 }
 
-/* What the command line says stands above what the files do; what is not understood is assumed not to be there. */
+/* What the command line says stands above what the files do; what is not understood is assumed not
+ * to be there. */
 static void close_settings(struct configuration *config)
 {
     for (int i = 0; i < config->settings.n; i++) {
@@ -389,12 +415,14 @@ static void close_settings(struct configuration *config)
             setting->key ? found(config->puts.at, config->puts.n, setting->key) : NULL;
         if (setting->fate == FATE_OPEN)
             close_open(config, setting);
-        else if (put && is_given(put) && (setting->fate == FATE_NOT_UNDERSTOOD || is_overruled(setting)))
+        else if (put && is_given(put) &&
+                 (setting->fate == FATE_NOT_UNDERSTOOD || is_overruled(setting)))
             setting->fate = FATE_ASIDE, setting->words = who_says(put);
         if (setting->fate == FATE_NOT_UNDERSTOOD)
-            assume(config, arena_printf(config->arena, "not understood: %s%s%s%s%s%s", setting->name,
-                               setting->bare ? "" : " = ", setting->value, setting->words ? " (" : "",
-                               setting->words ? setting->words : "", setting->words ? ")" : ""));
+            assume(
+                config, arena_printf(config->arena, "not understood: %s%s%s%s%s%s", setting->name,
+                            setting->bare ? "" : " = ", setting->value, setting->words ? " (" : "",
+                            setting->words ? setting->words : "", setting->words ? ")" : ""));
     }
 }
 
@@ -420,7 +448,8 @@ enum status configuration_finish(
     if (stack && strcmp(stack, "none") == 0)
         put_remove(config, "stack");
     if (!configuration_has_model(config))
-        configuration_missing(config, "model", "--model NAME"); /* unless a name that is not known says more */
+        configuration_missing(
+            config, "model", "--model NAME"); /* unless a name that is not known says more */
     configuration_missing(config, "cluster.topology", "--topology NAME");
     configuration_missing(config, "cluster.gpus", "--gpus N");
     configuration_missing(config, "train.micro_batch", "--micro-batch B");
@@ -444,8 +473,8 @@ bool model_named(struct configuration *config, struct model_shape *shape)
 {
     const char *name = put_find(config, "model");
     struct diag unread = DIAG_INIT;
-    return name &&
-           model_load(shape, files_find(config->arena, FILES_MODELS, name), true, config->arena, &unread) == STATUS_OK;
+    return name && model_load(shape, files_find(config->arena, FILES_MODELS, name), true,
+                       config->arena, &unread) == STATUS_OK;
 }
 
 int64_t model_blocks_named(struct configuration *config)
@@ -456,7 +485,8 @@ int64_t model_blocks_named(struct configuration *config)
 
 bool configuration_has_model(const struct configuration *config)
 {
-    return !put_find(config, "model") && put_model_find(config, "d_model") && put_model_find(config, "vocab");
+    return !put_find(config, "model") && put_model_find(config, "d_model") &&
+           put_model_find(config, "vocab");
 }
 
 void configuration_free(struct configuration *config)
@@ -469,14 +499,16 @@ void configuration_free(struct configuration *config)
     vec_free(&config->missing);
 }
 
-/* What a file of the user's says cannot end the comment: control characters and what is no UTF-8 are written as '?'. */
+/* What a file of the user's says cannot end the comment: control characters and what is no UTF-8
+ * are written as '?'. */
 static void put_words(FILE *out, const char *text)
 {
     const char *end = text + strlen(text);
     for (size_t bytes; text < end; text += bytes) {
         uint32_t c = 0;
         bytes = utf8_character(text, (size_t)(end - text), &c);
-        if (bytes == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || (c & 0xfffe) == 0xfffe)
+        if (bytes == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 ||
+            (c & 0xfffe) == 0xfffe)
             fputc('?', out);
         else
             fwrite(text, 1, bytes, out);
@@ -501,8 +533,8 @@ static void configuration_put_line(
 }
 
 /* The puts below a section, in the order of its table. */
-static void put_section(
-    FILE *out, const struct configuration *config, const struct config_table *table, const char *prefix, int depth)
+static void put_section(FILE *out, const struct configuration *config,
+    const struct config_table *table, const char *prefix, int depth)
 {
     for (int f = 0; f < table->n_fields; f++) {
         const struct config_field *field = &table->fields[f];
@@ -513,16 +545,18 @@ static void put_section(
         for (int i = 0; i < config->puts.n; i++) {
             const struct configuration_put *put = &config->puts.at[i];
             bool below = strncmp(put->path, path, n) == 0 && put->path[n] == '.';
-            if ((field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) && below && !begun) {
+            if ((field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) && below &&
+                !begun) {
                 fprintf(out, "%*s%s:\n", 2 * depth, "", field->key);
                 put_section(out, config, field->section, path, depth + 1);
                 begun = true;
-            } else if (field->type == FIELD_OVERRIDES && !*field->key && !begun) { /* its keys stand beside this one */
+            } else if (field->type == FIELD_OVERRIDES && !*field->key &&
+                       !begun) { /* its keys stand beside this one */
                 put_section(out, config, field->section, prefix, depth);
                 begun = true;
             } else if (strcmp(put->path, path) == 0 && field->type != FIELD_SECTION) {
-                configuration_put_line(
-                    out, depth, field->key, put, field->type == FIELD_STRING || field->type == FIELD_PATH);
+                configuration_put_line(out, depth, field->key, put,
+                    field->type == FIELD_STRING || field->type == FIELD_PATH);
             }
         }
     }
@@ -530,7 +564,8 @@ static void put_section(
 
 void configuration_write(FILE *out, const struct configuration *config, const char *model_file)
 {
-    fputs("# By `flopcast scenario import`. Behind each setting: where it comes from; without: a default of the "
+    fputs("# By `flopcast scenario import`. Behind each setting: where it comes from; without: a "
+          "default of the "
           "framework, see assumptions.\n",
         out);
     for (int i = 0; i < config->missing.n; i++) {

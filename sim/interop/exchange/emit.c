@@ -1,8 +1,8 @@
-/* Hill climbing on imports. A draft is options and comments; its value is what it gives when it is imported: how many
- * settings differ from the point's, then how many comments it takes. It begins with comments alone, one for each
- * setting that the trainer's defaults do not give. Then every rule of the table is asked what its option would be for
- * the settings that it makes, and the option stays where the draft becomes better with it and without their comments.
- */
+/* Hill climbing on imports. A draft is options and comments; its value is what it gives when it is
+ * imported: how many settings differ from the point's, then how many comments it takes. It begins
+ * with comments alone, one for each setting that the trainer's defaults do not give. Then every
+ * rule of the table is asked what its option would be for the settings that it makes, and the
+ * option stays where the draft becomes better with it and without their comments. */
 #include "exchange/emit.h"
 
 #include "base/digest.h"
@@ -38,8 +38,8 @@ bool emit_can(enum configuration_format format, const struct scenario_point *poi
 /* Not of a step: names, where files lie, what is compared. */
 static bool is_left_out(const char *path)
 {
-    static const char *const out[] = {"name", "description", "assumptions", "model", "stack", "cluster.topology",
-        "force", "published", "goodput", "sweep"};
+    static const char *const out[] = {"name", "description", "assumptions", "model", "stack",
+        "cluster.topology", "force", "published", "goodput", "sweep"};
     for (size_t i = 0; i < sizeof out / sizeof *out; i++)
         if (strcmp(path, out[i]) == 0)
             return true;
@@ -53,30 +53,36 @@ struct leaves {
 };
 
 /* Leaves of the table of settings, by the texts of their values. */
-static void emit_compare(struct leaves *leaves, const struct config_table *table, size_t offset, const char *prefix)
+static void emit_compare(
+    struct leaves *leaves, const struct config_table *table, size_t offset, const char *prefix)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        const char *path = !*prefix || !*field->key ? arena_printf(leaves->arena, "%s%s", prefix, field->key)
-                                                    : arena_printf(leaves->arena, "%s.%s", prefix, field->key);
+        const char *path = !*prefix || !*field->key
+                               ? arena_printf(leaves->arena, "%s%s", prefix, field->key)
+                               : arena_printf(leaves->arena, "%s.%s", prefix, field->key);
         size_t at = offset + field->offset;
         const char *mine = (const char *)leaves->target + at;
         if (is_left_out(path))
             continue;
-        if (field->type == FIELD_SECTION || (field->type == FIELD_OVERRIDES && config_is_given(field, mine))) {
+        if (field->type == FIELD_SECTION ||
+            (field->type == FIELD_OVERRIDES && config_is_given(field, mine))) {
             emit_compare(leaves, field->section, at, path);
             continue;
         }
-        if (field->type == FIELD_OVERRIDES || (field->type == FIELD_SOURCED && !config_is_given(field, mine)))
+        if (field->type == FIELD_OVERRIDES ||
+            (field->type == FIELD_SOURCED && !config_is_given(field, mine)))
             continue;
         const char *value = config_value_text(field, mine, leaves->arena);
         if (!leaves->other ||
-            strcmp(value, config_value_text(field, (const char *)leaves->other + at, leaves->arena)) != 0)
+            strcmp(value,
+                config_value_text(field, (const char *)leaves->other + at, leaves->arena)) != 0)
             vec_push(&leaves->differ, ((struct emit_said){path, value}));
     }
 }
 
-static void apply_options(struct configuration *config, const struct emitter *emitter, struct diag *diag)
+static void apply_options(
+    struct configuration *config, const struct emitter *emitter, struct diag *diag)
 {
     for (int i = 0; i < emitter->draft.options.n; i++) {
         const struct emit_option *option = &emitter->draft.options.at[i];
@@ -91,7 +97,8 @@ static void apply_options(struct configuration *config, const struct emitter *em
 }
 
 /* The draft, imported. */
-static void emit_import(struct configuration *config, const struct emitter *emitter, struct diag *diag)
+static void emit_import(
+    struct configuration *config, const struct emitter *emitter, struct diag *diag)
 {
     static const struct configuration_given given = {.name = "emitted"};
     config->given = &given;
@@ -106,8 +113,8 @@ static void emit_import(struct configuration *config, const struct emitter *emit
 }
 
 /* As `flopcast scenario import` writes it, and `flopcast run` reads it. */
-static enum status emit_load(
-    struct scenario_set *set, const struct configuration *config, struct arena *arena, struct diag *diag)
+static enum status emit_load(struct scenario_set *set, const struct configuration *config,
+    struct arena *arena, struct diag *diag)
 {
     char path[] = "/tmp/flopcast-emit-XXXXXX";
     int file = mkstemp(path);
@@ -141,7 +148,8 @@ static int emit_value_of(const struct emitter *emitter, struct leaves *differ, b
     struct configuration config = {.arena = &scratch};
     struct diag diag = DIAG_INIT;
     struct scenario_set set = {0};
-    struct leaves own = {.target = &emitter->target.options, .arena = differ ? emitter->arena : &scratch};
+    struct leaves own = {
+        .target = &emitter->target.options, .arena = differ ? emitter->arena : &scratch};
     emit_import(&config, emitter, &diag);
     bool whole = diag.worst == STATUS_OK && config.missing.n == 0 &&
                  configuration_count(&config, FATE_NOT_UNDERSTOOD) == 0 &&
@@ -151,8 +159,8 @@ static int emit_value_of(const struct emitter *emitter, struct leaves *differ, b
         own.other = &set.points[0].options;
         emit_compare(&own, &scenario_table, 0, "");
         bool other = digest_hardware(&emitter->target.hw) != digest_hardware(&set.points[0].hw);
-        value = (own.differ.n + other) * A_SETTING + emitter->draft.said.n * A_COMMENT + config.settings.n -
-                configuration_count(&config, FATE_TAKEN);
+        value = (own.differ.n + other) * A_SETTING + emitter->draft.said.n * A_COMMENT +
+                config.settings.n - configuration_count(&config, FATE_TAKEN);
     }
     if (whole && same) {
         struct model_shape *shape = &set.points[0].model.shape;
@@ -180,16 +188,19 @@ static const char *value_at(const struct emitter *emitter, const char *path)
     return config_value_text(field, (const char *)&emitter->target.options + at, emitter->arena);
 }
 
-/* The numbers by which trainers say some settings: of data parallelism the ranks, or copies; of chunks their blocks. */
+/* The numbers by which trainers say some settings: of data parallelism the ranks, or copies; of
+ * chunks their blocks. */
 static int64_t emit_number_of(const struct emitter *emitter, const char *path)
 {
     const struct scenario *options = &emitter->target.options;
     const struct parallelism_options *parallel = &options->strategy.parallelism;
     int64_t context = model_context_ranks(&parallel->model),
-            data = options->cluster.gpus / (model_tensor_ranks(&parallel->model) * context * parallel->pipeline);
+            data = options->cluster.gpus /
+                   (model_tensor_ranks(&parallel->model) * context * parallel->pipeline);
     int64_t group = options->strategy.fsdp.sharding_group_size;
     group = group > 0 ? group / context : hw_gpus_per_node(&emitter->target.hw) / context;
-    int64_t chunks = parallel->pipeline * parallel->virtual_stages, blocks = model_blocks(&emitter->target.model);
+    int64_t chunks = parallel->pipeline * parallel->virtual_stages,
+            blocks = model_blocks(&emitter->target.model);
     if (strcmp(path, "fsdp.sharding_strategy") == 0)
         return group > 0 ? data / group : 0;
     if (strcmp(path, "fsdp.sharding_group_size") == 0)
@@ -210,8 +221,8 @@ static void emit_add(struct candidates *out, const char *name, const char *value
 }
 
 /* What it may be, of a fact that the importer's finish function makes the setting of. */
-static void add_facts(
-    struct candidates *out, const struct emitter *emitter, const struct rule *rule, const char *name, const char *key)
+static void add_facts(struct candidates *out, const struct emitter *emitter,
+    const struct rule *rule, const char *name, const char *key)
 {
     const char *value = value_at(emitter, key), *words = rule->words ? rule->words : "";
     int64_t number = emit_number_of(emitter, key), gpus = emitter->target.options.cluster.gpus,
@@ -231,8 +242,8 @@ static void add_facts(
 }
 
 /* The options that a rule may have for one of the settings that it makes. */
-static void find_candidates(
-    struct candidates *out, const struct emitter *emitter, const struct rule *rule, const char *name, const char *key)
+static void find_candidates(struct candidates *out, const struct emitter *emitter,
+    const struct rule *rule, const char *name, const char *key)
 {
     const char *value = value_at(emitter, key);
     switch (rule->kind) {
@@ -284,9 +295,10 @@ static struct emit_said unsay(struct emit_draft *draft, int i)
     return said;
 }
 
-/* With the option and without the comments of what it makes, one of them or all: kept where that is better. always:
- * kept where it is no worse. */
-static bool try_option(struct emitter *emitter, struct emit_option option, const char *keys, bool always, int *best)
+/* With the option and without the comments of what it makes, one of them or all: kept where that is
+ * better. always: kept where it is no worse. */
+static bool try_option(
+    struct emitter *emitter, struct emit_option option, const char *keys, bool always, int *best)
 {
     struct emit_draft *draft = &emitter->draft;
     VEC(struct emit_said) gone = {0};
@@ -357,10 +369,13 @@ static void climb_rule(struct emitter *emitter, const struct rule *rule, int *be
 /* ---- the model, and how many GPUs ---- */
 
 /* Flopcast's own name of a file, else its path. */
-static const char *emit_name_of(const struct emitter *emitter, enum files_kind kind, const char *path)
+static const char *emit_name_of(
+    const struct emitter *emitter, enum files_kind kind, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
-    const char *stem = arena_printf(emitter->arena, "%.*s", (int)(dot ? dot - file : (long)strlen(file)), file);
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path,
+               *dot = strrchr(file, '.');
+    const char *stem =
+        arena_printf(emitter->arena, "%.*s", (int)(dot ? dot - file : (long)strlen(file)), file);
     const char *own = files_find(emitter->arena, kind, stem);
     return strcmp(own, path) == 0 ? stem : files_name_from(emitter->arena, NULL, path);
 }
@@ -386,9 +401,9 @@ static void climb_model(struct emitter *emitter, int *best)
         struct emit_option one = {"model.config.pretrained_model_name_or_path", theirs, false};
         if (flavor) {
             size_t n = strcspn(theirs + before, "/");
-            vec_push(
-                &emitter->draft.options, ((struct emit_option){"model.name",
-                                             arena_printf(emitter->arena, "%.*s", (int)n, theirs + before), false}));
+            vec_push(&emitter->draft.options,
+                ((struct emit_option){"model.name",
+                    arena_printf(emitter->arena, "%.*s", (int)n, theirs + before), false}));
             one = (struct emit_option){"model.flavor", theirs + before + n + 1, false};
         }
         done = try_option(emitter, one, "model", false, best);
@@ -400,13 +415,15 @@ static void climb_model(struct emitter *emitter, int *best)
 /* torchrun's. */
 static void climb_torchrun(struct emitter *emitter, int *best)
 {
-    int64_t gpus = emitter->target.options.cluster.gpus, each = hw_gpus_per_node(&emitter->target.hw);
+    int64_t gpus = emitter->target.options.cluster.gpus,
+            each = hw_gpus_per_node(&emitter->target.hw);
     each = gpus < each ? gpus : each;
     const char *nodes = arena_printf(emitter->arena, "%lld", (long long)(gpus / each));
     vec_push(&emitter->draft.options, ((struct emit_option){"--nnodes", nodes, false}));
     const char *processes = arena_printf(emitter->arena, "%lld", (long long)each);
     if (gpus % each != 0 ||
-        !try_option(emitter, (struct emit_option){"--nproc-per-node", processes, false}, "cluster.gpus", false, best))
+        !try_option(emitter, (struct emit_option){"--nproc-per-node", processes, false},
+            "cluster.gpus", false, best))
         emitter->draft.options.n--;
 }
 
@@ -417,10 +434,13 @@ static int emit_begin(struct emitter *emitter)
 {
     const struct scenario *target = &emitter->target.options;
     struct leaves plain = {.target = target, .arena = emitter->arena};
-    static const char *const needed[] = {"cluster.gpus", "train.micro_batch", "train.seq_len", "strategy"};
+    static const char *const needed[] = {
+        "cluster.gpus", "train.micro_batch", "train.seq_len", "strategy"};
     emit_say(emitter, "model", emit_name_of(emitter, FILES_MODELS, target->model_path));
-    emit_say(emitter, "cluster.topology", emit_name_of(emitter, FILES_CLUSTERS, target->cluster.topology));
-    emit_say(emitter, "stack", target->stack_path ? emit_name_of(emitter, FILES_STACKS, target->stack_path) : "none");
+    emit_say(emitter, "cluster.topology",
+        emit_name_of(emitter, FILES_CLUSTERS, target->cluster.topology));
+    emit_say(emitter, "stack",
+        target->stack_path ? emit_name_of(emitter, FILES_STACKS, target->stack_path) : "none");
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         emit_say(emitter, needed[i], value_at(emitter, needed[i]));
     int best = emit_value_of(emitter, &plain, NULL);
@@ -429,7 +449,8 @@ static int emit_begin(struct emitter *emitter)
     for (bool more = true; more;) { /* of one comment other defaults may follow */
         more = false;
         for (int i = 0; i < plain.differ.n; i++)
-            if (*plain.differ.at[i].value && find_said(&emitter->draft, plain.differ.at[i].key) < 0) {
+            if (*plain.differ.at[i].value &&
+                find_said(&emitter->draft, plain.differ.at[i].key) < 0) {
                 emit_say(emitter, plain.differ.at[i].key, plain.differ.at[i].value);
                 more = true;
             }
@@ -460,39 +481,43 @@ static void drop_idle(struct emitter *emitter, int *best)
 /* What makes the layout is no comment. */
 static enum status emit_check(const struct emitter *emitter, struct diag *diag)
 {
-    static const char *const layout[] = {"strategy", "fsdp.version", "fsdp.sharding_strategy", "train.micro_batch",
-        "train.device_batch", "train.activation_checkpointing", "parallelism.tensor", "parallelism.context",
-        "parallelism.pipeline", "parallelism.virtual", "parallelism.expert"};
+    static const char *const layout[] = {"strategy", "fsdp.version", "fsdp.sharding_strategy",
+        "train.micro_batch", "train.device_batch", "train.activation_checkpointing",
+        "parallelism.tensor", "parallelism.context", "parallelism.pipeline", "parallelism.virtual",
+        "parallelism.expert"};
     const struct source_pos at = {.file = configuration_format_names[emitter->format]};
     struct leaves differ = {0};
     bool same = false;
     emit_value_of(emitter, &differ, &same);
     if (!same)
-        diag_input(diag, at, "its options, and comments, do not give the same job%s%s%s%s", differ.differ.n ? ": " : "",
-            differ.differ.n ? differ.differ.at[0].key : "", differ.differ.n ? "=" : "",
-            differ.differ.n ? differ.differ.at[0].value : "");
+        diag_input(diag, at, "its options, and comments, do not give the same job%s%s%s%s",
+            differ.differ.n ? ": " : "", differ.differ.n ? differ.differ.at[0].key : "",
+            differ.differ.n ? "=" : "", differ.differ.n ? differ.differ.at[0].value : "");
     vec_free(&differ.differ);
     if (!same)
         return STATUS_INPUT;
     for (size_t i = 0; i < sizeof layout / sizeof *layout; i++) {
         int k = find_said(&emitter->draft, layout[i]);
         if (k >= 0)
-            return diag_input(diag, at, "it has no option for %s=%s", layout[i], emitter->draft.said.at[k].value);
+            return diag_input(
+                diag, at, "it has no option for %s=%s", layout[i], emitter->draft.said.at[k].value);
     }
     return STATUS_OK;
 }
 
-/* The same program in the trainers' words: fully_shard has no SHARD_GRAD_OP; a step's sequences are said of all GPUs.
- */
+/* The same program in the trainers' words: fully_shard has no SHARD_GRAD_OP; a step's sequences are
+ * said of all GPUs. */
 static void take_as_trainers(struct scenario_point *point, enum configuration_format format)
 {
     struct strategy_options *strategy = &point->options.strategy;
     struct fsdp_options *fsdp = &strategy->fsdp;
     struct train_options *train = &strategy->train;
     bool fsdp2 = strategy->kind == STRATEGY_FSDP && fsdp->version == 2,
-         kept = fsdp->sharding_strategy == SHARD_GRAD_OP || fsdp->sharding_strategy == HYBRID_SHARD_ZERO2;
+         kept = fsdp->sharding_strategy == SHARD_GRAD_OP ||
+                fsdp->sharding_strategy == HYBRID_SHARD_ZERO2;
     if (fsdp2 && kept && fsdp->reshard_after_forward != RESHARD_ALWAYS) {
-        fsdp->sharding_strategy = fsdp->sharding_strategy == SHARD_GRAD_OP ? FULL_SHARD : HYBRID_SHARD;
+        fsdp->sharding_strategy =
+            fsdp->sharding_strategy == SHARD_GRAD_OP ? FULL_SHARD : HYBRID_SHARD;
         fsdp->reshard_after_forward = RESHARD_NEVER;
     }
     if (format == CONFIGURATION_TORCHTITAN && fsdp->reduce_dtype == REDUCE_PARAM_DTYPE &&
@@ -506,22 +531,24 @@ static void take_as_trainers(struct scenario_point *point, enum configuration_fo
     strategy_share_batch(strategy, point->options.cluster.gpus);
 }
 
-enum status emit_configuration(FILE *out, enum configuration_format format, const struct scenario_point *point,
-    const char *title, struct diag *diag)
+enum status emit_configuration(FILE *out, enum configuration_format format,
+    const struct scenario_point *point, const char *title, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct configuration opened = {.arena = &arena};
     const struct importer *importer = importer_open(&opened, format, diag);
-    struct emitter emitter = {.format = format, .target = *point, .importer = importer, .arena = &arena};
-    BUG_IF(!emit_can(format, point), "%s has not this strategy", configuration_format_names[format]);
+    struct emitter emitter = {
+        .format = format, .target = *point, .importer = importer, .arena = &arena};
+    BUG_IF(
+        !emit_can(format, point), "%s has not this strategy", configuration_format_names[format]);
     if (!importer) {
         arena_release(&arena);
         return STATUS_INPUT;
     }
     take_as_trainers(&emitter.target, format);
     for (int i = 0; i < importer->n_begins; i++)
-        vec_push(
-            &emitter.draft.options, ((struct emit_option){importer->begins[i].key, importer->begins[i].value, false}));
+        vec_push(&emitter.draft.options,
+            ((struct emit_option){importer->begins[i].key, importer->begins[i].value, false}));
     int best = emit_begin(&emitter);
     if (format == CONFIGURATION_MEGATRON)
         climb_torchrun(&emitter, &best);

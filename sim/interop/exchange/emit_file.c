@@ -57,7 +57,8 @@ static void write_toml(FILE *out, const struct emit_draft *draft)
 }
 
 /* Those below a prefix of n characters, which ends in a dot. */
-static void write_yaml(FILE *out, const struct emit_draft *draft, const char *prefix, size_t n, int depth)
+static void write_yaml(
+    FILE *out, const struct emit_draft *draft, const char *prefix, size_t n, int depth)
 {
     for (int i = 0; i < draft->options.n; i++) {
         const char *name = draft->options.at[i].name, *rest = name + n;
@@ -101,12 +102,15 @@ static void write_script(FILE *out, const struct emit_draft *draft)
     }
 }
 
-void emit_write(FILE *out, enum configuration_format format, const struct emit_draft *draft, const char *title)
+void emit_write(
+    FILE *out, enum configuration_format format, const struct emit_draft *draft, const char *title)
 {
     if (format == CONFIGURATION_MEGATRON)
         fputs("#!/bin/bash\n", out);
-    fprintf(
-        out, "# %s\n# `flopcast scenario import` of this file gives the same step. What has no option here:\n", title);
+    fprintf(out,
+        "# %s\n# `flopcast scenario import` of this file gives the same step. What has no option "
+        "here:\n",
+        title);
     for (int i = 0; i < draft->said.n; i++)
         fprintf(out, "# flopcast: %s=%s\n", draft->said.at[i].key, draft->said.at[i].value);
     if (draft->unsaid)

@@ -3,11 +3,11 @@
  * assumption less. Tried are all arguments of the table that describe models, with every number
  * of the shape.
  *
- * emit_shape_begin() puts what every shape has. Then each round tries each remaining argument alone, with
- * each word of its rule or each number, keeps the best value if it helps, and the rounds end
- * when one brings nothing. A differing key counts A_KEY times a sentence. What is subtle: every
- * trial is a whole import, so the importer is the only place that knows what arguments mean. If
- * no draft gives a shape at all, all of these arguments are taken back. */
+ * emit_shape_begin() puts what every shape has. Then each round tries each remaining argument
+ * alone, with each word of its rule or each number, keeps the best value if it helps, and the
+ * rounds end when one brings nothing. A differing key counts A_KEY times a sentence. What is
+ * subtle: every trial is a whole import, so the importer is the only place that knows what
+ * arguments mean. If no draft gives a shape at all, all of these arguments are taken back. */
 #include "exchange/emit_file.h"
 
 #include "exchange/rules.h"
@@ -32,8 +32,8 @@ static bool emit_shape_is_name(const char *path)
 }
 
 /* other NULL: gathers numbers. How many keys differ. */
-static int emit_shape_compare(struct shaper *shaper, const struct config_table *table, size_t offset,
-    const char *prefix, const struct model_shape *other, struct arena *arena)
+static int emit_shape_compare(struct shaper *shaper, const struct config_table *table,
+    size_t offset, const char *prefix, const struct model_shape *other, struct arena *arena)
 {
     int n = 0;
     for (int i = 0; i < table->n_fields; i++) {
@@ -51,14 +51,17 @@ static int emit_shape_compare(struct shaper *shaper, const struct config_table *
                 known = known || strcmp(shaper->numbers.at[k], value) == 0;
             if (!known)
                 vec_push(&shaper->numbers, value);
-            if (strcmp(path, "sliding_window") == 0 && strcmp(value, "0") != 0) /* keys to the left, without its own */
-                vec_push(&shaper->numbers, arena_printf(arena, "%lld,0", strtoll(value, NULL, 10) - 1));
+            if (strcmp(path, "sliding_window") == 0 &&
+                strcmp(value, "0") != 0) /* keys to the left, without its own */
+                vec_push(
+                    &shaper->numbers, arena_printf(arena, "%lld,0", strtoll(value, NULL, 10) - 1));
         }
         if (!other || emit_shape_is_name(path) ||
             strcmp(value, config_value_text(field, (const char *)other + at, arena)) == 0)
             continue;
         n++;
-        shaper->differ = shaper->differ ? arena_printf(arena, "%s, %s", shaper->differ, path) : path;
+        shaper->differ =
+            shaper->differ ? arena_printf(arena, "%s, %s", shaper->differ, path) : path;
     }
     return n;
 }
@@ -80,8 +83,10 @@ static int emit_shape_value_of(struct shaper *shaper, const char **differ)
     config.importers[CONFIGURATION_MEGATRON] = shaper->importer;
     for (int i = 0; i < shaper->draft->options.n; i++) {
         const struct emit_option *option = &shaper->draft->options.at[i];
-        struct configuration_setting setting = {
-            .name = option->name, .value = option->bare ? "" : option->value, .bare = option->bare, .at = {"", 1, 1}};
+        struct configuration_setting setting = {.name = option->name,
+            .value = option->bare ? "" : option->value,
+            .bare = option->bare,
+            .at = {"", 1, 1}};
         rules_apply(&config, &shaper->importer->rules, &setting, &diag);
         vec_push(&config.settings, setting);
     }
@@ -96,7 +101,8 @@ static int emit_shape_value_of(struct shaper *shaper, const char **differ)
     shaper->differ = NULL;
     if (whole && configuration_has_model(&config) &&
         model_parse(&shape, "emitted", text, n, &scratch, &diag) == STATUS_OK)
-        value = A_KEY * emit_shape_compare(shaper, &model_shape_table, 0, "", &shape, &scratch) + config.assumptions.n;
+        value = A_KEY * emit_shape_compare(shaper, &model_shape_table, 0, "", &shape, &scratch) +
+                config.assumptions.n;
     if (differ)
         *differ = shaper->differ ? arena_strdup(shaper->arena, shaper->differ) : NULL;
     free(text);
@@ -118,7 +124,8 @@ static bool has_option(const struct shaper *shaper, const char *name)
     return false;
 }
 
-/* The argument alone, with a word of its rule, or with a number: the best of them, if it is better. */
+/* The argument alone, with a word of its rule, or with a number: the best of them, if it is better.
+ */
 static void climb_name(struct shaper *shaper, const struct rule *rule, const char *name, int *best)
 {
     const char *words = rule->words ? rule->words : "", *found = NULL;
@@ -155,7 +162,8 @@ static void emit_shape_begin(struct shaper *shaper)
         if (rule->kind != RULE_MODEL)
             continue;
         const struct config_field *field = config_field_at(&model_shape_table, rule->key, &at);
-        const char *value = config_value_text(field, (const char *)shaper->shape + at, shaper->arena);
+        const char *value =
+            config_value_text(field, (const char *)shaper->shape + at, shaper->arena);
         if (strcmp(value, "0") != 0)
             emit_shape_put(shaper, rules_word(&names, shaper->arena), value);
     }
@@ -170,8 +178,8 @@ static void emit_shape_begin(struct shaper *shaper)
         emit_shape_put(shaper, "--swiglu", "");
 }
 
-void emit_shape(
-    struct emit_draft *draft, const struct importer *importer, const struct model_shape *shape, struct arena *arena)
+void emit_shape(struct emit_draft *draft, const struct importer *importer,
+    const struct model_shape *shape, struct arena *arena)
 {
     struct shaper shaper = {.draft = draft, .importer = importer, .shape = shape, .arena = arena};
     int own = draft->options.n;

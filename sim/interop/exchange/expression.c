@@ -14,7 +14,8 @@ static char expression_next_of(struct expression *e)
     return *e->at;
 }
 
-static void append_items(struct expression *e, struct expression_value *list, const int64_t *items, int n)
+static void append_items(
+    struct expression *e, struct expression_value *list, const int64_t *items, int n)
 {
     e->bad |= list->n + n > EXPRESSION_MOST_ITEMS;
     if (e->bad)
@@ -73,7 +74,8 @@ static struct expression_value read_factor(struct expression *e)
     return out;
 }
 
-static struct expression_value repeat_list(struct expression *e, struct expression_value list, int64_t times)
+static struct expression_value repeat_list(
+    struct expression *e, struct expression_value list, int64_t times)
 {
     struct expression_value out = {0};
     append_items(e, &out, NULL, 0);
@@ -98,7 +100,8 @@ static struct expression_value read_product(struct expression *e)
         else if (other.number <= 0) /* also a number that is not known */
             e->bad |= !e->unknown;
         else
-            value.number = operation == '/' ? value.number / other.number : value.number % other.number;
+            value.number =
+                operation == '/' ? value.number / other.number : value.number % other.number;
     }
     return value;
 }
@@ -114,8 +117,9 @@ static struct expression_value read_sum(struct expression *e)
         else if (value.items || other.items)
             e->bad = true;
         else
-            e->bad |= operation == '+' ? __builtin_add_overflow(value.number, other.number, &value.number)
-                                       : __builtin_sub_overflow(value.number, other.number, &value.number);
+            e->bad |= operation == '+'
+                          ? __builtin_add_overflow(value.number, other.number, &value.number)
+                          : __builtin_sub_overflow(value.number, other.number, &value.number);
     }
     return value;
 }

@@ -1,7 +1,8 @@
-/* Private to exchange: whole numbers and lists of them as a shell and Python write them in what they pass on: "$((8 *
- * N))" of a script, "([0]*3+[1]*58)" of an argument. + - * / % and parentheses; + of two lists joins them, a list * n
- * repeats it. What is no such expression, overflows 64 bits, divides by less than 1, or has more items or brackets in
- * one another than these, is none. */
+/* Private to exchange: whole numbers and lists of them as a shell and Python write them in what
+ * they pass on: "$((8 * N))" of a script, "([0]*3+[1]*58)" of an argument. + - * / % and
+ * parentheses; + of two lists joins them, a list * n repeats it. What is no such expression,
+ * overflows 64 bits, divides by less than 1, or has more items or brackets in one another than
+ * these, is none. */
 #ifndef FLOPCAST_EXCHANGE_EXPRESSION_H
 #define FLOPCAST_EXCHANGE_EXPRESSION_H
 
@@ -18,8 +19,9 @@ struct expression_value {
     int n, room;
 };
 
-/* name: the number of a name that begins at `at`, which it moves behind the name; it says whether there is none, and
- * whether its number is not known, which makes the value one that is not known. NULL: there are no names. */
+/* name: the number of a name that begins at `at`, which it moves behind the name; it says whether
+ * there is none, and whether its number is not known, which makes the value one that is not known.
+ * NULL: there are no names. */
 struct expression {
     const char *at;
     int64_t (*name)(struct expression *expression, void *self);

@@ -1,6 +1,7 @@
-/* A framework's file of data, scenarios/import/FRAMEWORK.yaml, by config's tables. What a kind of rule needs is one
- * table here; a key is looked up in the tables of scenarios and models, so that a word that is spelled wrongly is an
- * error of the file, with its place, and not of whoever imports a configuration. */
+/* A framework's file of data, scenarios/import/FRAMEWORK.yaml, by config's tables. What a kind of
+ * rule needs is one table here; a key is looked up in the tables of scenarios and models, so that a
+ * word that is spelled wrongly is an error of the file, with its place, and not of whoever imports
+ * a configuration. */
 #include "exchange/rules.h"
 
 #include "model/model.h"
@@ -43,16 +44,20 @@ static const struct {
     [RULE_OTHER] = {NEVER, MUST}};
 
 static const struct config_field rule_fields[] = {
-    {CONFIG_FIELD("names", FIELD_STRING, struct rule, names, "The settings' names."), .required = true},
-    {CONFIG_FIELD("kind", FIELD_ENUM, struct rule, kind, "What they become."), .required = true, .names = kind_names},
+    {CONFIG_FIELD("names", FIELD_STRING, struct rule, names, "The settings' names."),
+        .required = true},
+    {CONFIG_FIELD("kind", FIELD_ENUM, struct rule, kind, "What they become."), .required = true,
+        .names = kind_names},
     {CONFIG_FIELD("key", FIELD_STRING, struct rule, key, "Of the scenario, or of the model.")},
     {CONFIG_FIELD("words", FIELD_STRING, struct rule, words, "Which values, or why.")},
 };
 static const struct config_table rule_table = CONFIG_TABLE("a rule", rule_fields);
 
 static const struct config_field other_fields[] = {
-    {CONFIG_FIELD("name", FIELD_STRING, struct importer_other, name, "A part of a name, or keys."), .required = true},
-    {CONFIG_FIELD("what", FIELD_STRING, struct importer_other, what, "What it is."), .required = true},
+    {CONFIG_FIELD("name", FIELD_STRING, struct importer_other, name, "A part of a name, or keys."),
+        .required = true},
+    {CONFIG_FIELD("what", FIELD_STRING, struct importer_other, what, "What it is."),
+        .required = true},
     {CONFIG_FIELD("model", FIELD_STRING, struct importer_other, model, "What --model may name.")},
 };
 static const struct config_table other_table = CONFIG_TABLE("what is not read", other_fields);
@@ -85,8 +90,10 @@ static const struct {
 static const struct config_field step_fields[] = {
     {CONFIG_FIELD("names", FIELD_STRING, struct step, names, "The settings that it is of.")},
     {CONFIG_FIELD("when", FIELD_STRING, struct step, when, "Conditions.")},
-    {CONFIG_FIELD("kind", FIELD_ENUM, struct step, kind, "What becomes of it."), .required = true, .names = step_names},
-    {CONFIG_FIELD("key", FIELD_STRING, struct step, key, "Of the scenario, or model.KEY of the model.")},
+    {CONFIG_FIELD("kind", FIELD_ENUM, struct step, kind, "What becomes of it."), .required = true,
+        .names = step_names},
+    {CONFIG_FIELD(
+        "key", FIELD_STRING, struct step, key, "Of the scenario, or model.KEY of the model.")},
     {CONFIG_FIELD("words", FIELD_STRING, struct step, words, "Which values, or why.")},
     {CONFIG_FIELD("why", FIELD_STRING, struct step, why, "Why a default is assumed.")},
 };
@@ -108,8 +115,8 @@ static const struct config_field file_fields[] = {
 static const struct config_table file_table = CONFIG_TABLE("an importer", file_fields);
 
 /* of: "a rule of kind int" */
-static bool importer_check_part(
-    enum part wanted, const char *text, const char *part, const char *of, struct source_pos at, struct diag *diag)
+static bool importer_check_part(enum part wanted, const char *text, const char *part,
+    const char *of, struct source_pos at, struct diag *diag)
 {
     if ((wanted == MUST && !text) || (wanted == NEVER && text))
         diag_input(diag, at, "%s %s '%s'", of, wanted == MUST ? "needs" : "has no", part);
@@ -123,14 +130,18 @@ static void importer_check_key(const char *key, bool model, struct source_pos at
         diag_input(diag, at, "'%.80s' is no setting of a %s", key, model ? "model" : "scenario");
 }
 
-static void check_rule(const struct rule *rule, struct config_node node, struct arena *arena, struct diag *diag)
+static void check_rule(
+    const struct rule *rule, struct config_node node, struct arena *arena, struct diag *diag)
 {
-    const char *of = arena_printf(arena, "a rule of kind %s", kind_names[rule->kind]), *keys = rule->key;
+    const char *of = arena_printf(arena, "a rule of kind %s", kind_names[rule->kind]),
+               *keys = rule->key;
     struct source_pos at = config_pos(node);
     importer_check_part(kind_parts[rule->kind].words, rule->words, "words", of, at, diag);
-    if (importer_check_part(kind_parts[rule->kind].key, rule->key, "key", of, at, diag) && rule->kind != RULE_SLIGHT)
+    if (importer_check_part(kind_parts[rule->kind].key, rule->key, "key", of, at, diag) &&
+        rule->kind != RULE_SLIGHT)
         for (const char *key; (key = rules_word(&keys, arena));)
-            importer_check_key(key, rule->kind == RULE_MODEL, config_pos(config_find(node, "key")), diag);
+            importer_check_key(
+                key, rule->kind == RULE_MODEL, config_pos(config_find(node, "key")), diag);
 }
 
 static struct rules read_rules(struct config_node node, struct arena *arena, struct diag *diag)
@@ -143,23 +154,28 @@ static struct rules read_rules(struct config_node node, struct arena *arena, str
     return rules;
 }
 
-static void check_step(const struct step *step, struct config_node node, struct arena *arena, struct diag *diag)
+static void check_step(
+    const struct step *step, struct config_node node, struct arena *arena, struct diag *diag)
 {
     static const char model[] = "model.";
-    const char *of = arena_printf(arena, "a step of kind %s", step_names[step->kind]), *words = step->words;
+    const char *of = arena_printf(arena, "a step of kind %s", step_names[step->kind]),
+               *words = step->words;
     struct source_pos at = config_pos(node);
     bool ours = step->key && strncmp(step->key, model, strlen(model)) == 0;
     importer_check_part(step_parts[step->kind].names, step->names, "names", of, at, diag);
     importer_check_part(step_parts[step->kind].words, step->words, "words", of, at, diag);
     importer_check_part(step_parts[step->kind].why, step->why, "why", of, at, diag);
     if (importer_check_part(step_parts[step->kind].key, step->key, "key", of, at, diag))
-        importer_check_key(step->key + (ours ? strlen(model) : 0), ours, config_pos(config_find(node, "key")), diag);
-    for (const char *word; step->kind == STEP_SET && !step->key && (word = rules_word(&words, arena));)
+        importer_check_key(step->key + (ours ? strlen(model) : 0), ours,
+            config_pos(config_find(node, "key")), diag);
+    for (const char *word;
+         step->kind == STEP_SET && !step->key && (word = rules_word(&words, arena));)
         importer_check_key(arena_printf(arena, "%.*s", (int)strcspn(word, "="), word), false,
             config_pos(config_find(node, "words")), diag);
 }
 
-static const struct steps *read_steps(struct config_node mapping, int *n, struct arena *arena, struct diag *diag)
+static const struct steps *read_steps(
+    struct config_node mapping, int *n, struct arena *arena, struct diag *diag)
 {
     *n = config_count(mapping);
     struct steps *steps = ARENA_ARRAY(arena, struct steps, *n);
@@ -167,14 +183,16 @@ static const struct steps *read_steps(struct config_node mapping, int *n, struct
         struct config_node node = config_item(mapping, i);
         int before = diag->n_errors;
         steps[i].name = arena_strdup(arena, config_text(config_key(mapping, i)));
-        steps[i].list = config_read_list(node, &step_table, sizeof *steps[i].list, &steps[i].n, arena, diag);
+        steps[i].list =
+            config_read_list(node, &step_table, sizeof *steps[i].list, &steps[i].n, arena, diag);
         for (int k = 0; k < steps[i].n && diag->n_errors == before; k++)
             check_step(&steps[i].list[k], config_item(node, k), arena, diag);
     }
     return steps;
 }
 
-static const struct importer_pair *read_pairs(struct config_node mapping, int *n, struct arena *arena)
+static const struct importer_pair *read_pairs(
+    struct config_node mapping, int *n, struct arena *arena)
 {
     *n = config_count(mapping);
     struct importer_pair *pairs = ARENA_ARRAY(arena, struct importer_pair, *n);
@@ -197,8 +215,8 @@ static struct importer *importer_load(const char *path, struct arena *arena, str
         importer->megatron = read_rules(file.megatron, arena, &own);
         importer->torchtitan = read_rules(file.torchtitan, arena, &own);
         importer->steps = read_steps(file.steps, &importer->n_steps, arena, &own);
-        importer->others =
-            config_read_list(file.others, &other_table, sizeof *importer->others, &importer->n_others, arena, &own);
+        importer->others = config_read_list(
+            file.others, &other_table, sizeof *importer->others, &importer->n_others, arena, &own);
         importer->begins = read_pairs(file.begins, &importer->n_begins, arena);
         importer->renamed = read_pairs(file.renamed, &importer->n_renamed, arena);
     }
@@ -208,7 +226,8 @@ static struct importer *importer_load(const char *path, struct arena *arena, str
     return whole ? importer : NULL;
 }
 
-const struct importer *importer_open(struct configuration *config, enum configuration_format format, struct diag *diag)
+const struct importer *importer_open(
+    struct configuration *config, enum configuration_format format, struct diag *diag)
 {
     static const struct importer_call *const calls[] = {[CONFIGURATION_DEEPSPEED] = deepspeed_calls,
         [CONFIGURATION_ACCELERATE] = accelerate_calls,
@@ -216,9 +235,11 @@ const struct importer *importer_open(struct configuration *config, enum configur
         [CONFIGURATION_MEGATRON] = megatron_calls,
         [CONFIGURATION_AUTOMODEL] = automodel_calls,
         [CONFIGURATION_PRIMUS] = primus_calls};
-    const char *path = files_own(
-        config->arena, arena_printf(config->arena, "scenarios/import/%s.yaml", configuration_format_names[format]));
-    struct importer *importer = config->importers[format] ? NULL : importer_load(path, config->arena, diag);
+    const char *path =
+        files_own(config->arena, arena_printf(config->arena, "scenarios/import/%s.yaml",
+                                     configuration_format_names[format]));
+    struct importer *importer =
+        config->importers[format] ? NULL : importer_load(path, config->arena, diag);
     if (importer) {
         importer->calls = calls[format];
         config->importers[format] = importer;
@@ -226,7 +247,8 @@ const struct importer *importer_open(struct configuration *config, enum configur
     return config->importers[format];
 }
 
-const struct importer *importer_of(const struct configuration *config, enum configuration_format format)
+const struct importer *importer_of(
+    const struct configuration *config, enum configuration_format format)
 {
     BUG_IF(!config->importers[format], "%s was not opened", configuration_format_names[format]);
     return config->importers[format];

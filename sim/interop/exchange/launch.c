@@ -37,19 +37,24 @@ bool launch_is_python(const char *base)
 {
     static const char python[] = "python";
     size_t n = strlen(python);
-    bool version = strncmp(base, python, n) == 0 && strspn(base + n, "0123456789.") == strlen(base + n);
+    bool version =
+        strncmp(base, python, n) == 0 && strspn(base + n, "0123456789.") == strlen(base + n);
     return version || launch_listed("torchrun accelerate deepspeed", base, strlen(base));
 }
 
 bool launch_is_known(const char *base)
 {
     static const char names[] =
-        "numactl taskset hwloc-bind likwid-pin setarch chrt ionice nice time timeout stdbuf unbuffer nohup exec env "
+        "numactl taskset hwloc-bind likwid-pin setarch chrt ionice nice time timeout stdbuf "
+        "unbuffer nohup exec env "
         "sudo "
-        "xargs parallel pdsh ssh srun sbatch salloc mpirun mpiexec mpiexec.hydra prun prterun jsrun aprun flux nsys "
+        "xargs parallel pdsh ssh srun sbatch salloc mpirun mpiexec mpiexec.hydra prun prterun "
+        "jsrun aprun flux nsys "
         "ncu "
-        "rocprof rocprofv2 rocprofv3 omniperf perf strace bash sh zsh apptainer singularity enroot docker podman "
-        "nerdctl shifter conda mamba micromamba poetry uv pipenv ray kubectl module spack echo printf mkdir rm cp mv "
+        "rocprof rocprofv2 rocprofv3 omniperf perf strace bash sh zsh apptainer singularity enroot "
+        "docker podman "
+        "nerdctl shifter conda mamba micromamba poetry uv pipenv ray kubectl module spack echo "
+        "printf mkdir rm cp mv "
         "ls "
         "cat tee find grep sed awk pip pip3 git source set ulimit scontrol hostname curl wget";
     return launch_is_python(base) || launch_listed(names, base, strlen(base));
@@ -66,7 +71,8 @@ static const struct {
     {"srun salloc sbatch #SBATCH", "--gpus -G", LAUNCH_GPUS},
     {"srun salloc sbatch #SBATCH", "--cpus-per-task -c", LAUNCH_CPUS_PER_TASK},
     {"mpirun mpiexec mpiexec.hydra prun prterun aprun", "-np --np -n --n", LAUNCH_TASKS},
-    {"mpirun mpiexec mpiexec.hydra prun prterun aprun", "-N -npernode --npernode -ppn --ppn", LAUNCH_TASKS_PER_NODE},
+    {"mpirun mpiexec mpiexec.hydra prun prterun aprun", "-N -npernode --npernode -ppn --ppn",
+        LAUNCH_TASKS_PER_NODE},
     {"deepspeed", "--num-gpus --num_gpus", LAUNCH_GPUS_PER_NODE},
     {"deepspeed", "--num-nodes --num_nodes", LAUNCH_NODES},
     {"accelerate", "--num-processes --num_processes", LAUNCH_TASKS},
@@ -110,7 +116,8 @@ struct head {
     struct arena *arena;
 };
 
-static void exchange_launch_add(struct head *head, const char *name, size_t name_n, const char *value, size_t value_n)
+static void exchange_launch_add(
+    struct head *head, const char *name, size_t name_n, const char *value, size_t value_n)
 {
     struct launch_option option = {.launcher = head->launcher,
         .name = arena_printf(head->arena, "%.*s", (int)name_n, name),
@@ -130,7 +137,8 @@ static void add_parts(struct head *head, const char *text, size_t n)
             part++;
         const char *equals = memchr(at, '=', part);
         if (equals)
-            exchange_launch_add(head, at, (size_t)(equals - at), equals + 1, part - (size_t)(equals - at) - 1);
+            exchange_launch_add(
+                head, at, (size_t)(equals - at), equals + 1, part - (size_t)(equals - at) - 1);
         at += part + 1;
     }
 }
@@ -161,7 +169,8 @@ static const char *read_option(struct head *head, const char *at, const char *en
     size_t n = word_at(at, end);
     const char *equals = memchr(at, '=', n);
     if (*at == '-' && equals) {
-        exchange_launch_add(head, at, (size_t)(equals - at), equals + 1, n - (size_t)(equals - at) - 1);
+        exchange_launch_add(
+            head, at, (size_t)(equals - at), equals + 1, n - (size_t)(equals - at) - 1);
     } else if (*at == '-' && is_letter_number(at, n)) {
         exchange_launch_add(head, at, 2, at + 2, n - 2);
     } else if (*at == '-') {
@@ -177,12 +186,14 @@ static const char *read_option(struct head *head, const char *at, const char *en
     return at + n;
 }
 
-int launch_head(struct launch_option out[LAUNCH_MOST_OPTIONS], const char *line, size_t n, struct arena *arena)
+int launch_head(
+    struct launch_option out[LAUNCH_MOST_OPTIONS], const char *line, size_t n, struct arena *arena)
 {
     static const char *const heads[] = {"#SBATCH", "#PBS", "#BSUB"};
     struct head head = {.out = out, .line = line, .arena = arena};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        if (word_at(line, line + n) == strlen(heads[i]) && strncmp(line, heads[i], strlen(heads[i])) == 0)
+        if (word_at(line, line + n) == strlen(heads[i]) &&
+            strncmp(line, heads[i], strlen(heads[i])) == 0)
             head.launcher = heads[i];
     const char *end = line + n;
     for (const char *at = line + (head.launcher ? strlen(head.launcher) : n); at < end;) {
@@ -209,15 +220,17 @@ bool launch_variable(int i, const char **name, int64_t *value, const int64_t cou
         const char *name;
         enum launch_count what;
     } variables[] = {{"SLURM_NNODES", LAUNCH_NODES}, {"SLURM_JOB_NUM_NODES", LAUNCH_NODES},
-        {"PBS_NUM_NODES", LAUNCH_NODES}, {"SLURM_NTASKS", LAUNCH_TASKS}, {"SLURM_NPROCS", LAUNCH_TASKS},
-        {"PBS_NP", LAUNCH_TASKS}, {"LSB_DJOB_NUMPROC", LAUNCH_TASKS}, {"SLURM_NTASKS_PER_NODE", LAUNCH_TASKS_PER_NODE},
+        {"PBS_NUM_NODES", LAUNCH_NODES}, {"SLURM_NTASKS", LAUNCH_TASKS},
+        {"SLURM_NPROCS", LAUNCH_TASKS}, {"PBS_NP", LAUNCH_TASKS},
+        {"LSB_DJOB_NUMPROC", LAUNCH_TASKS}, {"SLURM_NTASKS_PER_NODE", LAUNCH_TASKS_PER_NODE},
         {"SLURM_TASKS_PER_NODE", LAUNCH_TASKS_PER_NODE}, {"PBS_NUM_PPN", LAUNCH_TASKS_PER_NODE},
         {"SLURM_GPUS_PER_NODE", LAUNCH_GPUS_PER_NODE}, {"SLURM_GPUS_ON_NODE", LAUNCH_GPUS_PER_NODE},
         {"SLURM_GPUS", LAUNCH_GPUS}, {"SLURM_CPUS_PER_TASK", LAUNCH_CPUS_PER_TASK}};
     int n = (int)(sizeof variables / sizeof *variables);
     if (i >= n)
         return false;
-    int64_t nodes = counts[LAUNCH_NODES], tasks = counts[LAUNCH_TASKS], here = counts[LAUNCH_TASKS_PER_NODE];
+    int64_t nodes = counts[LAUNCH_NODES], tasks = counts[LAUNCH_TASKS],
+            here = counts[LAUNCH_TASKS_PER_NODE];
     int64_t gpus = counts[LAUNCH_GPUS], gpus_here = counts[LAUNCH_GPUS_PER_NODE];
     int64_t values[LAUNCH_COUNTS] = {[LAUNCH_NODES] = nodes,
         [LAUNCH_TASKS] = tasks > 0 ? tasks : launch_product(nodes, here > 0 ? here : 1),

@@ -31,8 +31,8 @@ static const char *dashed(const char *name, struct arena *arena)
 
 bool megatron_sets(const struct configuration *config, const char *name)
 {
-    const struct rule *rule =
-        rules_find(&importer_of(config, CONFIGURATION_MEGATRON)->rules, dashed(name, config->arena));
+    const struct rule *rule = rules_find(
+        &importer_of(config, CONFIGURATION_MEGATRON)->rules, dashed(name, config->arena));
     return rule && rule->kind != RULE_ASIDE;
 }
 
@@ -47,7 +47,8 @@ static enum status megatron_take_argument(
     setting.unset = argument->unset;
     enum status status = STATUS_OK;
     if (!megatron_launcher(config, &setting, argument))
-        status = rules_apply(config, &importer_of(config, CONFIGURATION_MEGATRON)->rules, &setting, diag);
+        status = rules_apply(
+            config, &importer_of(config, CONFIGURATION_MEGATRON)->rules, &setting, diag);
     vec_push(&config->settings, setting);
     return status;
 }
@@ -72,13 +73,14 @@ static enum status check_programs(
             const struct importer_other *other = &importer->others[i];
             if (!strstr(program->name, other->name) || (other->model && named))
                 continue;
-            return other->model
-                       ? diag_input(diag, program->at,
-                             "%s trains %s, and a model is made of these arguments for a GPT only; --model %s, say, "
-                             "names it",
-                             program->name, other->what, other->model)
-                       : diag_input(diag, program->at, "%s trains %s; only scripts that train a GPT are read",
-                             program->name, other->what);
+            return other->model ? diag_input(diag, program->at,
+                                      "%s trains %s, and a model is made of these arguments for a "
+                                      "GPT only; --model %s, say, "
+                                      "names it",
+                                      program->name, other->what, other->model)
+                                : diag_input(diag, program->at,
+                                      "%s trains %s; only scripts that train a GPT are read",
+                                      program->name, other->what);
         }
     return STATUS_OK;
 }
@@ -97,13 +99,15 @@ enum status megatron_read(struct configuration *config, const char *path, struct
     enum status status = config_read_file(&text, &n, FILES_ANY, path, diag);
     if (status == STATUS_OK && is_python(path))
         status = diag_input(diag, (struct source_pos){.file = path},
-            "scripts of Python are not read; `flopcast help settings fsdp` has the settings of PyTorch's FSDP "
+            "scripts of Python are not read; `flopcast help settings fsdp` has the settings of "
+            "PyTorch's FSDP "
             "(fully_shard: fsdp.version: 2), and accelerate's YAML can be imported");
     if (status == STATUS_OK)
         status = shell_read(&arguments, path, text, n, config->arena, diag);
     if (status == STATUS_OK && arguments.list.n == 0)
         status = diag_input(diag, (struct source_pos){path, 1, 1},
-            "there are no arguments '--name value'; is it a file of DeepSpeed (.json), accelerate (.yaml) or "
+            "there are no arguments '--name value'; is it a file of DeepSpeed (.json), accelerate "
+            "(.yaml) or "
             "torchtitan (.toml)? Then --from says so");
     if (status == STATUS_OK)
         status = check_programs(config, &arguments, diag);
@@ -129,7 +133,8 @@ static void finish_recomputation(struct configuration *config, struct diag *diag
         put_setting(config, "train.recompute_modules", list, modules);
         setting_aside(granularity, "by --recompute-modules");
     } else if (granularity && !granularity->words) {
-        put_setting(config, "train.activation_checkpointing", selective ? "core_attn" : "full", granularity);
+        put_setting(config, "train.activation_checkpointing", selective ? "core_attn" : "full",
+            granularity);
     }
     setting_aside(modules, "of --recompute-granularity selective");
 }
@@ -137,38 +142,49 @@ static void finish_recomputation(struct configuration *config, struct diag *diag
 static void finish_pipeline(struct configuration *config, struct diag *diag)
 {
     bool deepspeed = setting_find(config, "--deepspeed") != NULL;
-    struct configuration_setting *each = setting_find(config, "--num-layers-per-virtual-pipeline-stage");
+    struct configuration_setting *each =
+        setting_find(config, "--num-layers-per-virtual-pipeline-stage");
     int64_t per_chunk = setting_int(config, "--num-layers-per-virtual-pipeline-stage", 0, diag);
     int64_t stages = put_int(config, PAR "pipeline", 1);
     const char *text = put_model_find(config, "n_layers");
     int64_t blocks = text ? strtoll(text, NULL, 10) : 0;
     if (each && per_chunk > 0 && stages > 0 && blocks % times(per_chunk, stages) == 0 && blocks > 0)
-        put_setting(config, PAR "virtual", number_text(config, blocks / times(per_chunk, stages)), each);
-    if (stages > 1 && put_int(config, PAR "virtual", 1) == 1 && !deepspeed && !put_find(config, PAR "overlap_p2p_comm"))
-        put_assumed(config, PAR "overlap_p2p_comm", "false", "Megatron-LM's without virtual stages");
+        put_setting(
+            config, PAR "virtual", number_text(config, blocks / times(per_chunk, stages)), each);
+    if (stages > 1 && put_int(config, PAR "virtual", 1) == 1 && !deepspeed &&
+        !put_find(config, PAR "overlap_p2p_comm"))
+        put_assumed(
+            config, PAR "overlap_p2p_comm", "false", "Megatron-LM's without virtual stages");
 }
 
-/* The setting, where there is one, is put aside with these words, and its key is as if it had not been given. */
-static void switch_off(
-    struct configuration *config, struct configuration_setting *setting, const char *key, const char *words)
+/* The setting, where there is one, is put aside with these words, and its key is as if it had not
+ * been given. */
+static void switch_off(struct configuration *config, struct configuration_setting *setting,
+    const char *key, const char *words)
 {
     if (!setting || !put_find(config, key))
         return;
     put_remove(config, key);
-    *setting = (struct configuration_setting){
-        .name = setting->name, .value = "", .bare = true, .at = setting->at, .fate = FATE_ASIDE, .words = words};
+    *setting = (struct configuration_setting){.name = setting->name,
+        .value = "",
+        .bare = true,
+        .at = setting->at,
+        .fate = FATE_ASIDE,
+        .words = words};
 }
 
-/* Without tensor parallelism Megatron-LM switches sequence parallelism off, and has nothing to overlap
- * (validate_args). */
+/* Without tensor parallelism Megatron-LM switches sequence parallelism off, and has nothing to
+ * overlap (validate_args). */
 static void finish_tensor(struct configuration *config, struct diag *diag)
 {
     (void)diag;
     struct configuration_setting *sequence = setting_find(config, "--sequence-parallel");
     struct configuration_setting *overlap = setting_find(config, "--tp-comm-overlap");
-    if (put_int(config, PAR "tensor", 1) > 1 || setting_open(config, "--tensor-model-parallel-size"))
+    if (put_int(config, PAR "tensor", 1) > 1 ||
+        setting_open(config, "--tensor-model-parallel-size"))
         return;
-    switch_off(config, sequence, PAR "sequence", "Megatron-LM switches it off where tensor parallelism is 1");
+    switch_off(config, sequence, PAR "sequence",
+        "Megatron-LM switches it off where tensor parallelism is 1");
     switch_off(config, overlap, PAR "tensor_overlap", "of tensor parallelism, which is 1");
 }
 
@@ -182,8 +198,9 @@ static void finish_deepspeed(struct configuration *config, struct diag *diag)
     setting_refuse(file, "name that file, too");
 }
 
-const struct importer_call megatron_calls[] = {{"gpus", megatron_gpus}, {"allocator", megatron_allocator},
-    {"tensor", finish_tensor}, {"recomputation", finish_recomputation}, {"pipeline", finish_pipeline},
+const struct importer_call megatron_calls[] = {{"gpus", megatron_gpus},
+    {"allocator", megatron_allocator}, {"tensor", finish_tensor},
+    {"recomputation", finish_recomputation}, {"pipeline", finish_pipeline},
     {"deepspeed", finish_deepspeed}, {"model", megatron_model}, {"family", megatron_family},
     {"rotary", megatron_rotary}, {"vocab", megatron_vocab}, {"width", megatron_width},
     {"positions", megatron_positions}, {"window", megatron_window}, {"dropout", megatron_dropout},

@@ -12,17 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options of torchrun, which Megatron-LM's table has; its option of a rule that sets something is Megatron's wherever
- * it stands: what a launcher that is not known runs is not known. */
+/* Options of torchrun, which Megatron-LM's table has; its option of a rule that sets something is
+ * Megatron's wherever it stands: what a launcher that is not known runs is not known. */
 static bool is_of_program(const struct configuration *config, const struct shell_argument *argument)
 {
     bool of_head = *argument->launcher == '#' || strcmp(argument->launcher, SHELL_ENVIRONMENT) == 0;
     bool is_long = strncmp(argument->name, "--", 2) == 0;
-    return !of_head && is_long && (launch_is_python(argument->launcher) || megatron_sets(config, argument->name));
+    return !of_head && is_long &&
+           (launch_is_python(argument->launcher) || megatron_sets(config, argument->name));
 }
 
-bool megatron_launcher(
-    struct configuration *config, struct configuration_setting *setting, const struct shell_argument *argument)
+bool megatron_launcher(struct configuration *config, struct configuration_setting *setting,
+    const struct shell_argument *argument)
 {
     const char *launcher = argument->launcher;
     if (!launcher)
@@ -31,21 +32,25 @@ bool megatron_launcher(
     bool environment = strcmp(launcher, SHELL_ENVIRONMENT) == 0;
     if (!counts && !environment && is_of_program(config, argument))
         return false;
-    setting->name = environment ? argument->name : arena_printf(config->arena, "%s %s", launcher, argument->name);
+    setting->name = environment ? argument->name
+                                : arena_printf(config->arena, "%s %s", launcher, argument->name);
     if (!counts && !environment)
         setting_aside(setting, "of the launcher");
     return true;
 }
 
-static enum launch_count count_of(struct configuration *config, const struct configuration_setting *setting)
+static enum launch_count count_of(
+    struct configuration *config, const struct configuration_setting *setting)
 {
     size_t n = strcspn(setting->name, " ");
     const char *launcher = arena_printf(config->arena, "%.*s", (int)n, setting->name);
     return setting->name[n] ? launch_count_of(launcher, setting->name + n + 1) : LAUNCH_COUNTS;
 }
 
-/* The last setting, of a launcher or a scheduler's head, that counts this; NULL: there is none whose value is known. */
-static struct configuration_setting *counted(struct configuration *config, enum launch_count what, int64_t *value)
+/* The last setting, of a launcher or a scheduler's head, that counts this; NULL: there is none
+ * whose value is known. */
+static struct configuration_setting *counted(
+    struct configuration *config, enum launch_count what, int64_t *value)
 {
     for (int i = config->settings.n - 1; i >= 0; i--) {
         struct configuration_setting *setting = &config->settings.at[i];
@@ -91,16 +96,19 @@ static bool resolve_auto(struct configuration *config, struct configuration_sett
     return true;
 }
 
-static void finish_torchrun(struct configuration *config, struct configuration_setting *per_node, struct diag *diag)
+static void finish_torchrun(
+    struct configuration *config, struct configuration_setting *per_node, struct diag *diag)
 {
     struct configuration_setting *nodes = setting_find(config, "--nnodes");
     if (!resolve_auto(config, per_node))
         return;
-    int64_t gpus = times(setting_int(config, "--nproc-per-node", 0, diag), setting_int(config, "--nnodes", 1, diag));
+    int64_t gpus = times(
+        setting_int(config, "--nproc-per-node", 0, diag), setting_int(config, "--nnodes", 1, diag));
     bool known = !setting_open(config, "--nnodes") && (!nodes || nodes->words == NULL);
     if (gpus > 0 && known && !put_find(config, "cluster.gpus"))
         put_setting(config, "cluster.gpus", number_text(config, gpus), per_node);
-    setting_aside(per_node, known ? "--gpus says it" : "it is multiplied by --nnodes, which is not known");
+    setting_aside(
+        per_node, known ? "--gpus says it" : "it is multiplied by --nnodes, which is not known");
     if (known)
         setting_aside(nodes, "with --nproc-per-node");
 }
@@ -124,8 +132,8 @@ void megatron_gpus(struct configuration *config, struct diag *diag)
 /* ---- the allocator ---- */
 
 /* One of PyTorch's CUDAAllocatorConfig; false: it is not simulated. */
-static bool take_allocator(
-    struct configuration *config, struct configuration_setting *setting, const char *key, const char *value)
+static bool take_allocator(struct configuration *config, struct configuration_setting *setting,
+    const char *key, const char *value)
 {
     int64_t number = strtoll(value, NULL, 10);
     if (strcmp(key, "expandable_segments") == 0)
@@ -146,7 +154,8 @@ static void split_allocator(struct configuration *config, struct configuration_s
         n = strcspn(at, ",");
         size_t key = strcspn(at, ":,");
         const char *name = arena_printf(config->arena, "%.*s", (int)key, at);
-        const char *value = key < n ? arena_printf(config->arena, "%.*s", (int)(n - key - 1), at + key + 1) : "";
+        const char *value =
+            key < n ? arena_printf(config->arena, "%.*s", (int)(n - key - 1), at + key + 1) : "";
         if (take_allocator(config, setting, name, value))
             continue;
         setting->fate = FATE_NOT_UNDERSTOOD;
@@ -159,7 +168,8 @@ static void split_allocator(struct configuration *config, struct configuration_s
 void megatron_allocator(struct configuration *config, struct diag *diag)
 {
     (void)diag;
-    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"};
+    static const char *const names[] = {
+        "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct configuration_setting *setting = setting_find(config, names[i]);
         if (setting)

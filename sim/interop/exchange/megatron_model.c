@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of the embedding: the tokenizer's words, rounded up (megatron/training/tokenizer: _vocab_size_with_padding). */
+/* Rows of the embedding: the tokenizer's words, rounded up (megatron/training/tokenizer:
+ * _vocab_size_with_padding). */
 void megatron_vocab(struct configuration *config, struct diag *diag)
 {
     enum { GPT2_WORDS = 50257, DIVISIBLE_BY = 128 };
@@ -27,7 +28,10 @@ void megatron_vocab(struct configuration *config, struct diag *diag)
     struct configuration_setting *type = setting_find(config, "--tokenizer-type");
     struct configuration_setting *merges = setting_find(config, "--merge-file");
     bool gpt2 = type ? strcmp(type->value, "GPT2BPETokenizer") == 0 : merges != NULL;
-    struct configuration_setting *from = padded ? padded : words ? words : gpt2 ? (type ? type : merges) : NULL;
+    struct configuration_setting *from = padded  ? padded
+                                         : words ? words
+                                         : gpt2  ? (type ? type : merges)
+                                                 : NULL;
     int64_t rows = padded  ? setting_int(config, padded->name, 0, diag)
                    : words ? setting_int(config, words->name, 0, diag)
                    : gpt2  ? GPT2_WORDS
@@ -42,8 +46,8 @@ void megatron_vocab(struct configuration *config, struct diag *diag)
     setting_aside(words, "padded");
     setting_aside(type, "of the vocabulary");
     if (!put_model_find(config, "vocab") && !put_find(config, "model"))
-        vec_push(&config->missing,
-            "vocab of the model: --model NAME, or --vocab-size among the arguments, as its tokenizer is not known");
+        vec_push(&config->missing, "vocab of the model: --model NAME, or --vocab-size among the "
+                                   "arguments, as its tokenizer is not known");
 }
 
 static bool is_gpt(const struct configuration *config)
@@ -57,7 +61,8 @@ static int64_t shape(struct configuration *config, const char *key)
     return text ? strtoll(text, NULL, 10) : 0;
 }
 
-/* One of a few settings decides; all of them are then taken. What a family lacks and costs as much is assumed. */
+/* One of a few settings decides; all of them are then taken. What a family lacks and costs as much
+ * is assumed. */
 void megatron_family(struct configuration *config, struct diag *diag)
 {
     (void)diag;
@@ -75,9 +80,11 @@ void megatron_family(struct configuration *config, struct diag *diag)
     struct configuration_setting *from = llama ? gated : positions ? positions : rotary;
     put_model(config, "family", llama ? "llama" : rope ? "neox" : "gpt", from);
     if (rms && !llama)
-        assume(config, "--normalization RMSNorm: simulated as LayerNorm, a pass over the same bytes");
+        assume(
+            config, "--normalization RMSNorm: simulated as LayerNorm, a pass over the same bytes");
     if (!rms && llama)
-        assume(config, "--normalization: LayerNorm is simulated as RMSNorm, a pass over the same bytes");
+        assume(config,
+            "--normalization: LayerNorm is simulated as RMSNorm, a pass over the same bytes");
     if (squared && !gated) {
         assume(config, "--squared-relu: simulated as GELU, a kernel each way over the same bytes");
         setting_aside(squared, "as GELU");
@@ -118,7 +125,8 @@ void megatron_positions(struct configuration *config, struct diag *diag)
     bool learned = gpt && (!kind || strcmp(kind->value, "learned_absolute") == 0);
     setting_aside(none, "in the family");
     if (learned && rows)
-        put_model(config, "max_positions", number_text(config, setting_int(config, rows->name, 0, diag)), rows);
+        put_model(config, "max_positions",
+            number_text(config, setting_int(config, rows->name, 0, diag)), rows);
     else if (gpt)
         put_model(config, "max_positions", "0", kind ? kind : NULL);
     setting_aside(rows, "there is no table of positions");
@@ -134,7 +142,8 @@ void megatron_width(struct configuration *config, struct diag *diag)
     if (put_model_find(config, "d_ff") || width < 1 || width > MOST)
         return;
     enum { PLAIN = 4, ROUND = 64 };
-    put_model(config, "d_ff", number_text(config, gated ? width * PLAIN * 2 / 3 / ROUND * ROUND : width * PLAIN), NULL);
+    put_model(config, "d_ff",
+        number_text(config, gated ? width * PLAIN * 2 / 3 / ROUND * ROUND : width * PLAIN), NULL);
 }
 
 /* A window of keys to the left, in all blocks or in all but every n-th: "127,0" sees 128. */
@@ -163,7 +172,8 @@ void megatron_dropout(struct configuration *config, struct diag *diag)
     struct configuration_setting *hidden = setting_find(config, "--hidden-dropout");
     struct configuration_setting *attention = setting_find(config, "--attention-dropout");
     if (hidden)
-        put_model(config, "dropout", arena_printf(config->arena, "%.6g", strtod(hidden->value, NULL)), hidden);
+        put_model(config, "dropout",
+            arena_printf(config->arena, "%.6g", strtod(hidden->value, NULL)), hidden);
     else
         put_model(config, "dropout", "0.1", NULL);
     if (attention && hidden && strtod(attention->value, NULL) != strtod(hidden->value, NULL))
@@ -183,7 +193,8 @@ static bool in_checkpoint(struct configuration *config)
     if (checkpoint) {
         config->model.n = 0;
         setting_aside(checkpoint, "see what is missing");
-        vec_push(&config->missing, "model: --model NAME; --use-checkpoint-args takes it from the checkpoint");
+        vec_push(&config->missing,
+            "model: --model NAME; --use-checkpoint-args takes it from the checkpoint");
     }
     return checkpoint != NULL;
 }
@@ -204,18 +215,20 @@ void megatron_model(struct configuration *config, struct diag *diag)
     if (!in_checkpoint(config) && put_model_find(config, "d_model"))
         importer_follow(config, CONFIGURATION_MEGATRON, "model", diag);
     if (named)
-        setting_aside(setting_find(config, "--mtp-num-layers"), "mtp_layers of the model, which is named, says it");
+        setting_aside(setting_find(config, "--mtp-num-layers"),
+            "mtp_layers of the model, which is named, says it");
     if (named || config->model.n == 0)
         leave_shape(config);
     setting_aside(setting_find(config, "--merge-file"), "of the tokenizer");
 }
 
-/* Experts and latent attention of the model that Megatron's arguments describe (core/transformer/moe,
- * core/transformer/multi_latent_attention.py). */
+/* Experts and latent attention of the model that Megatron's arguments describe
+ * (core/transformer/moe, core/transformer/multi_latent_attention.py). */
 
 /* ---- --moe-layer-freq: which blocks have experts ---- */
 
-/* As moe.dense_layers, the number of first blocks without, and moe.every; false: the blocks do not lie so. */
+/* As moe.dense_layers, the number of first blocks without, and moe.every; false: the blocks do not
+ * lie so. */
 static bool is_regular(const struct expression_value *blocks, int *dense, int *every)
 {
     int first = 0;
@@ -232,8 +245,8 @@ static bool is_regular(const struct expression_value *blocks, int *dense, int *e
     return *dense >= 0 && first < blocks->n;
 }
 
-/* A number n: block 0, n, 2n ... have experts (get_moe_layer_pattern). Ours are the last of each n, which is as many.
- */
+/* A number n: block 0, n, 2n ... have experts (get_moe_layer_pattern). Ours are the last of each n,
+ * which is as many. */
 static void find_layers(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *freq = setting_find(config, "--moe-layer-freq");
@@ -253,12 +266,14 @@ static void find_layers(struct configuration *config, struct diag *diag)
     struct expression expression = {.at = freq->value, .arena = config->arena};
     struct expression_value blocks;
     int dense = 0, every = 1;
-    if (expression_read(&blocks, &expression) && blocks.items && blocks.n == n && is_regular(&blocks, &dense, &every)) {
+    if (expression_read(&blocks, &expression) && blocks.items && blocks.n == n &&
+        is_regular(&blocks, &dense, &every)) {
         put_model(config, "moe.dense_layers", number_text(config, dense), freq);
         put_model(config, "moe.every", number_text(config, every), freq);
     } else {
         diag_input(diag, freq->value_at,
-            "--moe-layer-freq is '%s'; simulated are %lld blocks of which the first have no experts and then every "
+            "--moe-layer-freq is '%s'; simulated are %lld blocks of which the first have no "
+            "experts and then every "
             "n-th "
             "has, as ([0]*3+[1]*58); --model NAME says the model otherwise",
             freq->value, (long long)n);
@@ -271,20 +286,27 @@ static void megatron_model_find_groups(struct configuration *config, struct diag
 {
     struct configuration_setting *groups = setting_find(config, "--moe-router-num-groups");
     struct configuration_setting *kept = setting_find(config, "--moe-router-group-topk");
-    struct configuration_setting *scaling = setting_find(config, "--moe-router-topk-scaling-factor");
+    struct configuration_setting *scaling =
+        setting_find(config, "--moe-router-topk-scaling-factor");
     struct configuration_setting *before = setting_find(config, "--moe-router-pre-softmax");
     bool sigmoid = setting_is(config, "--moe-router-score-function", "sigmoid");
     if (groups && setting_int(config, groups->name, 1, diag) > 1) {
-        put_model(config, "moe.groups", number_text(config, setting_int(config, groups->name, 1, diag)), groups);
+        put_model(config, "moe.groups",
+            number_text(config, setting_int(config, groups->name, 1, diag)), groups);
         if (kept)
-            put_model(config, "moe.kept_groups", number_text(config, setting_int(config, kept->name, 1, diag)), kept);
+            put_model(config, "moe.kept_groups",
+                number_text(config, setting_int(config, kept->name, 1, diag)), kept);
     }
     setting_aside(groups, "one group");
     setting_aside(kept, "of groups");
     bool scaled = scaling && strtod(scaling->value, NULL) > 0 &&
                   (strtod(scaling->value, NULL) < 1 || strtod(scaling->value, NULL) > 1);
-    bool plain = before && !sigmoid && !scaled; /* softmax of all, and nothing done to those that are chosen */
-    put_model(config, "moe.normalised", plain ? "false" : "true", plain ? before : scaled ? scaling : NULL);
+    bool plain = before && !sigmoid &&
+                 !scaled; /* softmax of all, and nothing done to those that are chosen */
+    put_model(config, "moe.normalised", plain ? "false" : "true",
+        plain    ? before
+        : scaled ? scaling
+                 : NULL);
     setting_aside(before, "of the scaling that follows");
     setting_aside(scaling, "1");
 }
@@ -297,7 +319,8 @@ void megatron_experts(struct configuration *config, struct diag *diag)
     struct configuration_setting *latent = setting_find(config, "--multi-latent-attention");
     if ((experts || latent) && !llama && !named) {
         diag_input(diag, (experts ? experts : latent)->at,
-            "%s: experts and latent attention are simulated with gated layers (--swiglu) and rotary positions; --model "
+            "%s: experts and latent attention are simulated with gated layers (--swiglu) and "
+            "rotary positions; --model "
             "NAME says the model otherwise",
             (experts ? experts : latent)->name);
         return;

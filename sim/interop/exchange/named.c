@@ -1,5 +1,5 @@
-/* Models that configurations call by name: of Hugging Face, "Qwen/Qwen3-30B-A3B", or of a front's own files,
- * "llama3.1_8B.yaml". */
+/* Models that configurations call by name: of Hugging Face, "Qwen/Qwen3-30B-A3B", or of a front's
+ * own files, "llama3.1_8B.yaml". */
 #include "exchange/rules.h"
 
 #include "base/files.h"
@@ -7,11 +7,12 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Lower case, without folder, signs between parts, and what says only how it was trained or stored. */
+/* Lower case, without folder, signs between parts, and what says only how it was trained or stored.
+ */
 static const char *bare(const char *name, struct arena *arena)
 {
-    static const char *const behind[] = {
-        ".yaml", "hf", "instruct", "base", "bf16", "fp8", "v0.1", "2507", "thinking", "it", "chat", "0324", "pt"};
+    static const char *const behind[] = {".yaml", "hf", "instruct", "base", "bf16", "fp8", "v0.1",
+        "2507", "thinking", "it", "chat", "0324", "pt"};
     const char *slash = strrchr(name, '/');
     char *text = arena_strdup(arena, slash ? slash + 1 : name), *to = text;
     for (const char *at = text; *at; at++)
@@ -33,13 +34,15 @@ struct called called_load(struct arena *arena)
     struct called all = {0};
     struct config_doc *doc = NULL;
     struct diag diag = DIAG_INIT;
-    enum status status = config_load(&doc, files_own(arena, "scenarios/huggingface/called.yaml"), &diag);
+    enum status status =
+        config_load(&doc, files_own(arena, "scenarios/huggingface/called.yaml"), &diag);
     BUG_IF(status != STATUS_OK, "%s", diag.text);
     struct config_node root = config_root(doc);
     for (int i = 0; i < config_count(root); i++)
         for (int k = 0; k < config_count(config_item(root, i)); k++)
-            vec_push(&all.list, ((struct called_so){arena_strdup(arena, config_text(config_key(root, i))),
-                                    arena_strdup(arena, config_text(config_item(config_item(root, i), k)))}));
+            vec_push(&all.list,
+                ((struct called_so){arena_strdup(arena, config_text(config_key(root, i))),
+                    arena_strdup(arena, config_text(config_item(config_item(root, i), k)))}));
     config_free(doc);
     return all;
 }
@@ -63,7 +66,8 @@ const char *model_called(struct configuration *config, const char *theirs)
     return found;
 }
 
-void put_called(struct configuration *config, const char *theirs, struct configuration_setting *from)
+void put_called(
+    struct configuration *config, const char *theirs, struct configuration_setting *from)
 {
     const char *ours = put_find(config, "model") ? NULL : model_called(config, theirs);
     if (put_find(config, "model")) {
@@ -71,10 +75,12 @@ void put_called(struct configuration *config, const char *theirs, struct configu
     } else if (ours) {
         put_setting(config, "model", ours, from);
     } else {
-        setting_aside(from, "flopcast has no model of that name; --model takes its config.json or a model file");
-        vec_push(&config->missing, arena_printf(config->arena,
-                                       "model: --model CONFIG.JSON, of %s, which the file names and flopcast has no "
-                                       "model file of",
-                                       theirs));
+        setting_aside(from,
+            "flopcast has no model of that name; --model takes its config.json or a model file");
+        vec_push(&config->missing,
+            arena_printf(config->arena,
+                "model: --model CONFIG.JSON, of %s, which the file names and flopcast has no "
+                "model file of",
+                theirs));
     }
 }

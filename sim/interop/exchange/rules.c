@@ -22,7 +22,8 @@ const struct rule *rules_find(const struct rules *rules, const char *name)
 {
     size_t length = strlen(name);
     for (int i = 0; i < rules->n; i++)
-        for (const char *at = rules->list[i].names; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        for (const char *at = rules->list[i].names; *at;
+             at += strcspn(at, " "), at += strspn(at, " ")) {
             size_t one = strcspn(at, " ");
             bool below = at[one - 1] == '*';
             if (below ? length >= one - 1 && strncmp(at, name, one - 1) == 0
@@ -105,13 +106,14 @@ static const char *rules_first_word(const char *value, struct arena *arena)
     return arena_printf(arena, "%.*s", (int)strcspn(value, " "), value);
 }
 
-static enum status take_int(
-    struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
+static enum status take_int(struct configuration *config, const struct rule *rule,
+    struct configuration_setting *setting, struct diag *diag)
 {
     const char *word = rules_first_word(setting->value, config->arena);
     int64_t number = 0;
     if (!rules_whole_number(word, &number))
-        return diag_input(diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
+        return diag_input(
+            diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
     if (rule->kind == RULE_MODEL) {
         put_model(config, rule->key, number_text(config, number), setting);
         return STATUS_OK;
@@ -120,41 +122,45 @@ static enum status take_int(
     const struct config_field *field = config_field_at(&scenario_table, rule->key, &offset);
     bool limited = field->min != 0 || field->max != 0;
     if (limited && ((double)number < field->min || (double)number > field->max))
-        return diag_input(diag, setting->value_at, "%s is %lld; %s is from %.0f to %.0f", setting->name,
-            (long long)number, rule->key, field->min, field->max);
+        return diag_input(diag, setting->value_at, "%s is %lld; %s is from %.0f to %.0f",
+            setting->name, (long long)number, rule->key, field->min, field->max);
     put_setting(config, rule->key, number_text(config, number), setting);
     return STATUS_OK;
 }
 
-static enum status rules_take_bool(
-    struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
+static enum status rules_take_bool(struct configuration *config, const struct rule *rule,
+    struct configuration_setting *setting, struct diag *diag)
 {
     const char *value = setting->bare ? "true" : rules_first_word(setting->value, config->arena);
     if (!rules_listed("true false", value))
-        return diag_input(diag, setting->value_at, "%s is '%s'; true or false is wanted", setting->name, value);
+        return diag_input(
+            diag, setting->value_at, "%s is '%s'; true or false is wanted", setting->name, value);
     put_setting(config, rule->key, value, setting);
     return STATUS_OK;
 }
 
-static void take_words(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
+static void take_words(
+    struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
 {
     const char *value = rules_first_word(setting->value, config->arena);
     const char *ours = rules_ours(rule->words, value, config->arena);
     if (ours)
         put_setting(config, rule->key, ours, setting);
     else
-        setting_refuse(setting, arena_printf(config->arena, "'%s' has no counterpart; simulated are: %s", value,
-                                    theirs(rule->words, config->arena)));
+        setting_refuse(
+            setting, arena_printf(config->arena, "'%s' has no counterpart; simulated are: %s",
+                         value, theirs(rule->words, config->arena)));
 }
 
-static enum status rules_take_number(
-    struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
+static enum status rules_take_number(struct configuration *config, const struct rule *rule,
+    struct configuration_setting *setting, struct diag *diag)
 {
     const char *word = rules_first_word(setting->value, config->arena);
     char *end = NULL;
     double number = strtod(word, &end);
     if (end == word || *end || !isfinite(number))
-        return diag_input(diag, setting->value_at, "%s is '%s'; a number is wanted", setting->name, word);
+        return diag_input(
+            diag, setting->value_at, "%s is '%s'; a number is wanted", setting->name, word);
     put_setting(config, rule->key, arena_printf(config->arena, "%.9g", number), setting);
     return STATUS_OK;
 }
@@ -176,7 +182,8 @@ bool value_is_off(const char *value)
     return false;
 }
 
-static void take_untouched(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
+static void take_untouched(
+    struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
 {
     bool off = !setting->bare && value_is_off(setting->value);
     if (rule->kind == RULE_ASIDE)
@@ -187,12 +194,14 @@ static void take_untouched(struct configuration *config, const struct rule *rule
         setting_refuse(setting, rule->words);
     else {
         setting_aside(setting, "nearly none; see what is assumed");
-        assume(config, arena_printf(config->arena, "%s: %s", rule->key ? rule->key : setting->name, rule->words));
+        assume(config, arena_printf(config->arena, "%s: %s", rule->key ? rule->key : setting->name,
+                           rule->words));
         setting->key = NULL;
     }
 }
 
-static void take_fact(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
+static void take_fact(
+    struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
 {
     if (rule->words && *rule->words != '~' && !rules_listed(rule->words, setting->value))
         setting_refuse(setting, arena_printf(config->arena, "known are: %s", rule->words));
@@ -204,13 +213,13 @@ static bool is_open(const struct configuration_setting *setting, const struct ru
     bool valued = rule->kind == RULE_INT || rule->kind == RULE_NUMBER || rule->kind == RULE_BOOL ||
                   rule->kind == RULE_WORDS || rule->kind == RULE_MODEL;
     bool kept = rule->kind == RULE_SHAPE || (rule->kind == RULE_FACT && rule->key);
-    return setting->unset
-               ? valued || kept
-               : valued && strcmp(setting->value, "auto") == 0 && !strstr(rule->words ? rule->words : "", "auto=");
+    return setting->unset ? valued || kept
+                          : valued && strcmp(setting->value, "auto") == 0 &&
+                                !strstr(rule->words ? rule->words : "", "auto=");
 }
 
-enum status rules_apply(
-    struct configuration *config, const struct rules *rules, struct configuration_setting *setting, struct diag *diag)
+enum status rules_apply(struct configuration *config, const struct rules *rules,
+    struct configuration_setting *setting, struct diag *diag)
 {
     const struct rule *rule = rules_find(rules, setting->name);
     if (!rule)
@@ -220,13 +229,15 @@ enum status rules_apply(
                                                                         : rule->key;
     if (is_open(setting, rule)) {
         setting->fate = FATE_OPEN;
-        setting->words = setting->unset
-                             ? arena_printf(config->arena, "the file does not say what %s is", setting->unset)
-                             : "auto: the trainer that is not in this file decides";
+        setting->words = setting->unset ? arena_printf(config->arena,
+                                              "the file does not say what %s is", setting->unset)
+                                        : "auto: the trainer that is not in this file decides";
         return STATUS_OK;
     }
-    if (setting->unset && rule->kind != RULE_ASIDE && rule->kind != RULE_SLIGHT && rule->kind != RULE_OTHER) {
-        setting_refuse(setting, arena_printf(config->arena, "the file does not say what %s is", setting->unset));
+    if (setting->unset && rule->kind != RULE_ASIDE && rule->kind != RULE_SLIGHT &&
+        rule->kind != RULE_OTHER) {
+        setting_refuse(setting,
+            arena_printf(config->arena, "the file does not say what %s is", setting->unset));
         return STATUS_OK;
     }
     switch (rule->kind) {
@@ -264,7 +275,8 @@ enum status rules_apply(
             setting_aside(setting, "off");
         else
             return diag_input(diag, setting->at,
-                "%s is of %s, which is not simulated; scenarios/models and 'flopcast help models' have what is",
+                "%s is of %s, which is not simulated; scenarios/models and 'flopcast help models' "
+                "have what is",
                 setting->name, rule->words);
         break;
     }
@@ -280,7 +292,8 @@ int64_t times(int64_t a, int64_t b)
 
 int64_t model_ranks(const struct configuration *config)
 {
-    return times(times(put_int(config, "parallelism.tensor", 1), put_int(config, "parallelism.pipeline", 1)),
+    return times(
+        times(put_int(config, "parallelism.tensor", 1), put_int(config, "parallelism.pipeline", 1)),
         put_int(config, "parallelism.context", 1));
 }
 
@@ -289,7 +302,8 @@ static const char *list_text(struct configuration *config, struct config_node li
 {
     const char *text = "";
     for (int i = 0; i < config_count(list); i++)
-        text = arena_printf(config->arena, "%s%s%s", text, i ? "," : "", config_text(config_item(list, i)));
+        text = arena_printf(
+            config->arena, "%s%s%s", text, i ? "," : "", config_text(config_item(list, i)));
     return arena_printf(config->arena, "[%s]", text);
 }
 
@@ -309,8 +323,8 @@ static const char *value_text(struct configuration *config, struct config_node n
     return "null";
 }
 
-/* ${NAME:-default} and ${NAME:default} are their defaults, which the environment may overrule; *unset: a variable
- * without one. */
+/* ${NAME:-default} and ${NAME:default} are their defaults, which the environment may overrule;
+ * *unset: a variable without one. */
 static const char *rules_expand(struct configuration *config, const char *text, const char **unset)
 {
     const char *out = "";
@@ -323,7 +337,8 @@ static const char *rules_expand(struct configuration *config, const char *text, 
         value += value < end && *value == '-';
         if (name + n == end)
             *unset = arena_printf(config->arena, "%.*s", (int)n, name);
-        out = arena_printf(config->arena, "%s%.*s%.*s", out, (int)(at - text), text, (int)(end - value), value);
+        out = arena_printf(
+            config->arena, "%s%.*s%.*s", out, (int)(at - text), text, (int)(end - value), value);
         text = end + 1;
     }
     return *out ? arena_printf(config->arena, "%s%s", out, text) : text;
@@ -351,7 +366,8 @@ static void exchange_rules_visit(struct walk *walk, const char *prefix, struct c
     struct configuration *config = walk->config;
     for (int i = 0; i < config_count(mapping); i++) {
         struct config_node key = config_key(mapping, i), value = config_item(mapping, i);
-        const char *name = arena_printf(config->arena, "%s%s%s", prefix, *prefix ? "." : "", config_text(key));
+        const char *name =
+            arena_printf(config->arena, "%s%s%s", prefix, *prefix ? "." : "", config_text(key));
         if (!*prefix && walk->but && strcmp(name, walk->but) == 0)
             continue;
         if (config_kind(value) == CONFIG_MAPPING && config_count(value) > 0) {
@@ -369,29 +385,30 @@ static void exchange_rules_visit(struct walk *walk, const char *prefix, struct c
     }
 }
 
-enum status rules_visit(struct configuration *config, struct config_node mapping, const char *file, const char *but,
-    apply_setting *apply, void *self, struct diag *diag)
+enum status rules_visit(struct configuration *config, struct config_node mapping, const char *file,
+    const char *but, apply_setting *apply, void *self, struct diag *diag)
 {
     struct walk walk = {config, file, but, apply, self, STATUS_OK, diag};
     if (config_kind(mapping) != CONFIG_MAPPING)
-        return diag_input(diag, rules_place(&walk, mapping), "a configuration is an object of names and values");
+        return diag_input(
+            diag, rules_place(&walk, mapping), "a configuration is an object of names and values");
     exchange_rules_visit(&walk, "", mapping);
     return walk.worst;
 }
 
-static enum status apply_rules(
-    struct configuration *config, struct configuration_setting *setting, void *self, struct diag *diag)
+static enum status apply_rules(struct configuration *config, struct configuration_setting *setting,
+    void *self, struct diag *diag)
 {
     return rules_apply(config, self, setting, diag);
 }
 
-enum status rules_apply_document(
-    struct configuration *config, const struct config_doc *doc, const struct rules *rules, struct diag *diag)
+enum status rules_apply_document(struct configuration *config, const struct config_doc *doc,
+    const struct rules *rules, struct diag *diag)
 {
     struct config_node root = config_root(doc);
     struct rules table = *rules;
-    return rules_visit(
-        config, root, arena_strdup(config->arena, config_pos(root).file), NULL, apply_rules, &table, diag);
+    return rules_visit(config, root, arena_strdup(config->arena, config_pos(root).file), NULL,
+        apply_rules, &table, diag);
 }
 
 enum status rules_apply_file(
@@ -405,15 +422,18 @@ enum status rules_apply_file(
     return status;
 }
 
-int64_t setting_int(struct configuration *config, const char *name, int64_t otherwise, struct diag *diag)
+int64_t setting_int(
+    struct configuration *config, const char *name, int64_t otherwise, struct diag *diag)
 {
     const struct configuration_setting *setting = setting_find(config, name);
-    if (!setting || strcmp(setting->value, "auto") == 0 || (setting->words && setting->fate == FATE_NOT_UNDERSTOOD))
+    if (!setting || strcmp(setting->value, "auto") == 0 ||
+        (setting->words && setting->fate == FATE_NOT_UNDERSTOOD))
         return otherwise;
     int64_t number = 0;
     const char *word = rules_first_word(setting->value, config->arena);
     if (rules_whole_number(word, &number))
         return number;
-    diag_input(diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
+    diag_input(
+        diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
     return otherwise;
 }

@@ -23,7 +23,8 @@ static bool is_argument(const char *text)
     return text[0] == '-' && text[1] == '-' && isalpha((unsigned char)text[2]);
 }
 
-static void append_value(struct shell *sh, const char *text, const char *unset, struct source_pos at)
+static void append_value(
+    struct shell *sh, const char *text, const char *unset, struct source_pos at)
 {
     struct shell_argument *argument = &sh->out->list.at[sh->out->list.n - 1];
     if (unset)
@@ -32,8 +33,8 @@ static void append_value(struct shell *sh, const char *text, const char *unset, 
         return;
     if (!argument->value)
         argument->value_at = at;
-    argument->value =
-        argument->value ? arena_printf(sh->arena, "%s %s", argument->value, text) : arena_strdup(sh->arena, text);
+    argument->value = argument->value ? arena_printf(sh->arena, "%s %s", argument->value, text)
+                                      : arena_strdup(sh->arena, text);
 }
 
 static void begin_command(struct shell *sh, const char *variable)
@@ -60,7 +61,8 @@ static void end_launchers(struct shell *sh)
 
 static void shell_take_program(struct shell *sh, const char *text, struct source_pos at)
 {
-    vec_push(&sh->out->programs, (struct shell_program){arena_strdup(sh->arena, launch_base(text)), at});
+    vec_push(
+        &sh->out->programs, (struct shell_program){arena_strdup(sh->arena, launch_base(text)), at});
     end_launchers(sh);
 }
 
@@ -75,9 +77,11 @@ static bool is_environment(const struct shell *sh, const char *text)
 }
 
 /* Variables that change what is simulated. */
-static void note_environment(struct shell *sh, const char *name, size_t n, const char *value, struct source_pos at)
+static void note_environment(
+    struct shell *sh, const char *name, size_t n, const char *value, struct source_pos at)
 {
-    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"};
+    static const char *const names[] = {
+        "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == n && strncmp(names[i], name, n) == 0)
             vec_push(&sh->out->list, (struct shell_argument){.name = names[i],
@@ -127,14 +131,15 @@ static bool take_command(struct shell *sh, const char *text, struct source_pos a
     return true;
 }
 
-static void add_argument(
-    struct shell *sh, const char *text, size_t n, const char *launcher, const char *unset, struct source_pos at)
+static void add_argument(struct shell *sh, const char *text, size_t n, const char *launcher,
+    const char *unset, struct source_pos at)
 {
     size_t behind = n + (text[n] == '=');
-    vec_push(&sh->out->list, (struct shell_argument){.name = arena_printf(sh->arena, "%.*s", (int)n, text),
-                                 .at = at,
-                                 .launcher = launcher,
-                                 .variable = sh->command.begun ? NULL : sh->command.variable});
+    vec_push(&sh->out->list,
+        (struct shell_argument){.name = arena_printf(sh->arena, "%.*s", (int)n, text),
+            .at = at,
+            .launcher = launcher,
+            .variable = sh->command.begun ? NULL : sh->command.variable});
     sh->in_argument = sh->command.options = true;
     at.column += (int)behind;
     append_value(sh, text + behind, unset, at);
@@ -154,14 +159,17 @@ static void take_text(struct shell *sh, const char *text, const char *unset, str
 {
     const char *launcher = sh->command.name;
     if (is_argument(text))
-        add_argument(sh, text, strcspn(text, "="), launcher && launch_is_known(launcher) ? launcher : NULL, unset, at);
-    else if (launcher && text[0] == '-' && isalpha((unsigned char)text[1]) && strcmp(text, "-m") != 0)
+        add_argument(sh, text, strcspn(text, "="),
+            launcher && launch_is_known(launcher) ? launcher : NULL, unset, at);
+    else if (launcher && text[0] == '-' && isalpha((unsigned char)text[1]) &&
+             strcmp(text, "-m") != 0)
         take_short(sh, text, at);
     else if (!take_command(sh, text, at) && sh->in_argument)
         append_value(sh, text, unset, at);
 }
 
-/* A word in quotes may hold several, as "--fp8-format hybrid" of an array that the command line splits again. */
+/* A word in quotes may hold several, as "--fp8-format hybrid" of an array that the command line
+ * splits again. */
 static void take_word(struct shell *sh, const struct word *word)
 {
     static const char blanks[] = " \t\n";
@@ -226,7 +234,8 @@ static bool quotes_arguments(const struct reader *r)
 
 static void read_assignment(struct shell *sh, struct reader *r, size_t n)
 {
-    struct variable variable = {.name = arena_printf(sh->arena, "%.*s", (int)n, r->at), .value = ""};
+    struct variable variable = {
+        .name = arena_printf(sh->arena, "%.*s", (int)n, r->at), .value = ""};
     while (*r->at != '=')
         shell_take(r);
     shell_take(r);
@@ -285,11 +294,12 @@ static void skip_heredocs(struct shell *sh, struct reader *r)
 
 static void set_number(struct shell *sh, const char *name, int64_t value)
 {
-    shell_set(sh, (struct variable){.name = name, .value = arena_printf(sh->arena, "%lld", (long long)value)});
+    shell_set(sh, (struct variable){
+                      .name = name, .value = arena_printf(sh->arena, "%lld", (long long)value)});
 }
 
-/* What a scheduler's head counts is an option like a launcher's, and in the variables that the scheduler sets. The
- * script's process is the first one. */
+/* What a scheduler's head counts is an option like a launcher's, and in the variables that the
+ * scheduler sets. The script's process is the first one. */
 static void shell_read_head(struct shell *sh, const struct reader *r)
 {
     struct launch_option options[LAUNCH_MOST_OPTIONS];
@@ -327,7 +337,8 @@ static void shell_skip_comment(struct shell *sh, struct reader *r)
 static bool read_between(struct shell *sh, struct reader *r, char closing, bool *statement)
 {
     char c = *r->at;
-    if (c == '\\' && (shell_peek(r, 1) == '\n' || (shell_peek(r, 1) == '\r' && shell_peek(r, 2) == '\n'))) {
+    if (c == '\\' &&
+        (shell_peek(r, 1) == '\n' || (shell_peek(r, 1) == '\r' && shell_peek(r, 2) == '\n'))) {
         shell_take(r);
         shell_take(r);
     } else if (c == '\n') {
@@ -355,7 +366,8 @@ static bool read_between(struct shell *sh, struct reader *r, char closing, bool 
 
 static bool is_prefix(const char *text)
 {
-    static const char *const words[] = {"export", "local", "declare", "readonly", "then", "do", "else", "env"};
+    static const char *const words[] = {
+        "export", "local", "declare", "readonly", "then", "do", "else", "env"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(text, words[i]) == 0)
             return true;
@@ -364,7 +376,8 @@ static bool is_prefix(const char *text)
 
 static bool is_shell(const char *command)
 {
-    return command && (strcmp(command, "bash") == 0 || strcmp(command, "sh") == 0 || strcmp(command, "zsh") == 0);
+    return command && (strcmp(command, "bash") == 0 || strcmp(command, "sh") == 0 ||
+                          strcmp(command, "zsh") == 0);
 }
 
 /* closing '\0': the whole file; else the words of an array or of quotes, whose end is taken. */
@@ -384,7 +397,8 @@ static void read_words(struct shell *sh, struct reader *r, char closing)
             read_assignment(sh, r, name);
             continue;
         }
-        if (!closing && is_shell(sh->command.name) && (*r->at == '"' || *r->at == '\'') && quotes_arguments(r)) {
+        if (!closing && is_shell(sh->command.name) && (*r->at == '"' || *r->at == '\'') &&
+            quotes_arguments(r)) {
             read_inner(sh, r, NULL); /* bash -c "torchrun ..." */
             continue;
         }
@@ -417,8 +431,8 @@ static void read_words(struct shell *sh, struct reader *r, char closing)
     free(word);
 }
 
-enum status shell_read(
-    struct shell_arguments *out, const char *path, const char *text, size_t n, struct arena *arena, struct diag *diag)
+enum status shell_read(struct shell_arguments *out, const char *path, const char *text, size_t n,
+    struct arena *arena, struct diag *diag)
 {
     struct shell sh = {.path = path, .arena = arena, .diag = diag, .out = out};
     struct reader r = {text, text + n, text, 1};

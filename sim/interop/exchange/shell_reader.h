@@ -14,8 +14,8 @@ struct variable {
     bool is_arguments; /* its words are arguments, which stand in the list already */
 };
 
-/* Bytes from `at` on; what stands in quotes or in parentheses is read by a separate reader, which ends where it
- * does. */
+/* Bytes from `at` on; what stands in quotes or in parentheses is read by a separate reader, which
+ * ends where it does. */
 struct reader {
     const char *at, *end, *line_start;
     int line;
@@ -23,7 +23,8 @@ struct reader {
 
 /* The command that is being read: its words up to the program that trains are launchers'. */
 struct command {
-    const char *name;     /* of the last launcher, or of the first word; NULL: none yet, or the program is running */
+    const char *name; /* of the last launcher, or of the first word; NULL: none yet, or the program
+                         is running */
     const char *variable; /* in whose quotes or array the words stand; NULL: in none's */
     int first;            /* of its arguments in the list */
     bool begun;           /* a word that is no option came first */

@@ -44,7 +44,8 @@ void shell_take(struct reader *r)
 static void shell_words_add(struct shell *sh, struct word *word, char c)
 {
     if (word->n == SHELL_MAX_WORD)
-        shell_refuse(sh, word->at, "a word of more than 4096 characters: this is no list of arguments");
+        shell_refuse(
+            sh, word->at, "a word of more than 4096 characters: this is no list of arguments");
     else
         word->text[word->n++] = c;
     word->text[word->n] = '\0';
@@ -77,7 +78,8 @@ void shell_set(struct shell *sh, struct variable variable)
     vec_push(&sh->variables, variable);
 }
 
-/* Options that stood alone in a variable's quotes or array are those of the launcher behind which it is expanded. */
+/* Options that stood alone in a variable's quotes or array are those of the launcher behind which
+ * it is expanded. */
 static void claim(struct shell *sh, const char *variable)
 {
     const char *launcher = sh->command.name;
@@ -88,7 +90,8 @@ static void claim(struct shell *sh, const char *variable)
     }
 }
 
-static void expand_name(struct shell *sh, struct word *word, const char *name, const char *otherwise)
+static void expand_name(
+    struct shell *sh, struct word *word, const char *name, const char *otherwise)
 {
     const struct variable *variable = shell_words_find(sh, name);
     if (variable && variable->is_arguments) {
@@ -151,9 +154,10 @@ static void expand_sum(struct shell *sh, struct word *word, const char *text)
 
 /* ---- words ---- */
 
-/* What stands up to the character that closes what `open` opens, which is taken, too. The text has no quotes' ends
- * worth knowing: commands are not run. Brackets nest, quotes do not. */
-static const char *up_to(struct shell *sh, struct reader *r, char open, char close, struct source_pos at)
+/* What stands up to the character that closes what `open` opens, which is taken, too. The text has
+ * no quotes' ends worth knowing: commands are not run. Brackets nest, quotes do not. */
+static const char *up_to(
+    struct shell *sh, struct reader *r, char open, char close, struct source_pos at)
 {
     const char *begin = r->at;
     int depth = 1;
@@ -221,8 +225,8 @@ static void expand_dollar(struct shell *sh, struct reader *r, struct word *word)
         char name[SHELL_MAX_NAME + 1];
         size_t n = 0;
         bool digit = isdigit((unsigned char)shell_peek(r, 0));
-        while (
-            r->at < r->end && n < (digit ? 1 : SHELL_MAX_NAME) && (isalnum((unsigned char)*r->at) || *r->at == '_')) {
+        while (r->at < r->end && n < (digit ? 1 : SHELL_MAX_NAME) &&
+               (isalnum((unsigned char)*r->at) || *r->at == '_')) {
             name[n++] = *r->at;
             shell_take(r);
         }

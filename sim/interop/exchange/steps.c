@@ -1,6 +1,6 @@
-/* What several settings say together, as far as it is data: the steps of a framework's file, one after the other. A
- * step looks at what stands before it, so that their order is part of what they say: who is taken is not left aside
- * later, and what is left aside is not refused. */
+/* What several settings say together, as far as it is data: the steps of a framework's file, one
+ * after the other. A step looks at what stands before it, so that their order is part of what they
+ * say: who is taken is not left aside later, and what is left aside is not refused. */
 #include "exchange/rules.h"
 
 #include "model/model.h"
@@ -16,12 +16,13 @@ static bool is_of_model(const char *key)
     return strncmp(key, model_prefix, strlen(model_prefix)) == 0;
 }
 
-/* Whether a name is a key of the scenario or of the model, and its value; NULL: nothing gives it. A degree that nothing
- * gives is 1. */
+/* Whether a name is a key of the scenario or of the model, and its value; NULL: nothing gives it. A
+ * degree that nothing gives is 1. */
 static bool find_key(const struct configuration *config, const char *name, const char **value)
 {
     size_t offset = 0;
-    bool model = is_of_model(name) && config_field_find(&model_shape_table, name + strlen(model_prefix), &offset);
+    bool model = is_of_model(name) &&
+                 config_field_find(&model_shape_table, name + strlen(model_prefix), &offset);
     if (!model && !config_field_find(&scenario_table, name, &offset))
         return false;
     *value = model ? put_model_find(config, name + strlen(model_prefix)) : put_find(config, name);
@@ -48,19 +49,22 @@ static struct configuration_setting *find_first(struct configuration *config, co
 {
     for (const char *at = names;; at++) {
         size_t n = strcspn(at, "|");
-        struct configuration_setting *setting = setting_find(config, arena_printf(config->arena, "%.*s", (int)n, at));
+        struct configuration_setting *setting =
+            setting_find(config, arena_printf(config->arena, "%.*s", (int)n, at));
         at += n;
         if (setting || !*at)
             return setting;
     }
 }
 
-/* One condition, without '!' in front: NAME, NAME?, NAME=PATTERNS, NAME!=PATTERNS, NAME>NUMBER; without a name it is
- * the step's setting. */
-static bool steps_holds(struct configuration *config, const char *condition, const struct configuration_setting *own)
+/* One condition, without '!' in front: NAME, NAME?, NAME=PATTERNS, NAME!=PATTERNS, NAME>NUMBER;
+ * without a name it is the step's setting. */
+static bool steps_holds(
+    struct configuration *config, const char *condition, const struct configuration_setting *own)
 {
     size_t n = strcspn(condition, "?=!>");
-    const char *name = arena_printf(config->arena, "%.*s", (int)n, condition), *rest = condition + n, *value = NULL;
+    const char *name = arena_printf(config->arena, "%.*s", (int)n, condition),
+               *rest = condition + n, *value = NULL;
     const struct configuration_setting *setting = n == 0 ? own : NULL;
     if (n > 0 && !find_key(config, name, &value))
         setting = find_first(config, name);
@@ -77,7 +81,8 @@ static bool steps_holds(struct configuration *config, const char *condition, con
     return matches_any(rest + 1, value, config->arena) != differs;
 }
 
-static bool meets(struct configuration *config, const char *when, const struct configuration_setting *own)
+static bool meets(
+    struct configuration *config, const char *when, const struct configuration_setting *own)
 {
     for (const char *condition; when && (condition = rules_word(&when, config->arena));) {
         bool negated = *condition == '!';
@@ -87,8 +92,8 @@ static bool meets(struct configuration *config, const char *when, const struct c
     return true;
 }
 
-static void put_key(
-    struct configuration *config, const char *key, const char *text, struct configuration_setting *setting)
+static void put_key(struct configuration *config, const char *key, const char *text,
+    struct configuration_setting *setting)
 {
     if (is_of_model(key))
         put_model(config, key + strlen(model_prefix), text, setting);
@@ -97,7 +102,8 @@ static void put_key(
 }
 
 /* "key=text key=text", or the words for the one key. */
-static void set_keys(struct configuration *config, const struct step *step, struct configuration_setting *setting)
+static void set_keys(
+    struct configuration *config, const struct step *step, struct configuration_setting *setting)
 {
     const char *words = step->words;
     if (step->key)
@@ -113,17 +119,19 @@ static const char *steps_step_sentence(
     struct configuration *config, const char *words, const struct configuration_setting *setting)
 {
     const char *value = setting ? strstr(words, "{}") : NULL;
-    return value ? arena_printf(config->arena, "%.*s%s%s", (int)(value - words), words, setting->value, value + 2)
+    return value ? arena_printf(config->arena, "%.*s%s%s", (int)(value - words), words,
+                       setting->value, value + 2)
                  : words;
 }
 
-static void steps_take_setting(
-    struct configuration *config, const struct step *step, struct configuration_setting *setting, struct diag *diag)
+static void steps_take_setting(struct configuration *config, const struct step *step,
+    struct configuration_setting *setting, struct diag *diag)
 {
     const char *text = NULL;
     switch (step->kind) {
     case STEP_TAKE:
-        text = step->words ? rules_ours(step->words, setting->value, config->arena) : setting->value;
+        text =
+            step->words ? rules_ours(step->words, setting->value, config->arena) : setting->value;
         if (text)
             put_key(config, step->key, text, setting);
         break;
@@ -132,10 +140,13 @@ static void steps_take_setting(
         break;
     case STEP_INT:
         put_key(config, step->key,
-            number_text(config, setting_int(config, setting->name, strtoll(step->words, NULL, 10), diag)), setting);
+            number_text(
+                config, setting_int(config, setting->name, strtoll(step->words, NULL, 10), diag)),
+            setting);
         break;
     case STEP_NUMBER:
-        put_key(config, step->key, arena_printf(config->arena, "%.6g", strtod(setting->value, NULL)), setting);
+        put_key(config, step->key,
+            arena_printf(config->arena, "%.6g", strtod(setting->value, NULL)), setting);
         break;
     case STEP_ASIDE:
         setting_aside(setting, step->words);
@@ -153,8 +164,8 @@ static void steps_take_setting(
     }
 }
 
-static void call_step(
-    struct configuration *config, const char *name, const struct importer *importer, struct diag *diag)
+static void call_step(struct configuration *config, const char *name,
+    const struct importer *importer, struct diag *diag)
 {
     const struct importer_call *call = importer->calls;
     while (call->name && strcmp(call->name, name) != 0)
@@ -162,13 +173,13 @@ static void call_step(
     if (call->name)
         call->call(config, diag);
     else
-        diag_input(
-            diag, (struct source_pos){.file = importer->path}, "there is nothing to call by the name '%.80s'", name);
+        diag_input(diag, (struct source_pos){.file = importer->path},
+            "there is nothing to call by the name '%.80s'", name);
 }
 
 /* A step of no setting. */
-static void take_step(
-    struct configuration *config, const struct importer *importer, const struct step *step, struct diag *diag)
+static void take_step(struct configuration *config, const struct importer *importer,
+    const struct step *step, struct diag *diag)
 {
     const char *key = step->key;
     if (!meets(config, step->when, NULL))
@@ -187,7 +198,8 @@ static void take_step(
         put_remove(config, key);
 }
 
-static void take_step_of(struct configuration *config, const struct step *step, const char *name, struct diag *diag)
+static void take_step_of(
+    struct configuration *config, const struct step *step, const char *name, struct diag *diag)
 {
     size_t n = strlen(name);
     struct configuration_setting *one = name[n - 1] == '*' ? NULL : find_first(config, name);
@@ -200,8 +212,8 @@ static void take_step_of(struct configuration *config, const struct step *step, 
     }
 }
 
-void importer_follow(
-    struct configuration *config, enum configuration_format format, const char *name, struct diag *diag)
+void importer_follow(struct configuration *config, enum configuration_format format,
+    const char *name, struct diag *diag)
 {
     const struct importer *importer = importer_of(config, format);
     int k = 0;

@@ -20,7 +20,8 @@ struct toml {
 
 static bool toml_refuse(const struct toml *t, const char *at, const char *why)
 {
-    diag_input(t->diag, (struct source_pos){t->name, t->line, (int)(at - t->line_start) + 1}, "%s", why);
+    diag_input(
+        t->diag, (struct source_pos){t->name, t->line, (int)(at - t->line_start) + 1}, "%s", why);
     return false;
 }
 
@@ -31,12 +32,14 @@ static char here(const struct toml *t)
 
 static bool ends_line(const struct toml *t)
 {
-    return t->at >= t->end || *t->at == '\n' || (*t->at == '\r' && t->at + 1 < t->end && t->at[1] == '\n');
+    return t->at >= t->end || *t->at == '\n' ||
+           (*t->at == '\r' && t->at + 1 < t->end && t->at[1] == '\n');
 }
 
 static bool is_bare(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("_-+.:", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("_-+.:", c));
 }
 
 static void copy_blanks(struct toml *t)
@@ -102,7 +105,8 @@ static bool copy_list(struct toml *t)
     do {
         toml_skip_comment(t);
         if (t->at >= t->end) {
-            diag_input(t->diag, (struct source_pos){t->name, first_line, 1}, "the list does not end; its ] is missing");
+            diag_input(t->diag, (struct source_pos){t->name, first_line, 1},
+                "the list does not end; its ] is missing");
             return false;
         }
         char c = *t->at;
@@ -159,7 +163,8 @@ static bool open_table(struct toml *t)
     while (here(t) == ' ' || here(t) == '\t')
         t->at++;
     if (length == 0 || here(t) != ']')
-        return toml_refuse(t, begin, "a table is '[name]', letters, digits, '-', '_' and '.' between the brackets");
+        return toml_refuse(t, begin,
+            "a table is '[name]', letters, digits, '-', '_' and '.' between the brackets");
     t->at++;
     fprintf(t->out, "%s\"%.*s\": {", t->in_table ? "}," : "", length, name);
     t->in_table = true;
@@ -174,13 +179,15 @@ static bool copy_line(struct toml *t)
             return false;
         toml_skip_comment(t);
         if (!ends_line(t))
-            return toml_refuse(t, t->at, "something stands behind the value; one 'name = value' a line");
+            return toml_refuse(
+                t, t->at, "something stands behind the value; one 'name = value' a line");
     }
     end_line(t);
     return true;
 }
 
-enum status toml_parse(struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag)
+enum status toml_parse(
+    struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag)
 {
     *out = NULL;
     char *yaml = NULL;

@@ -27,36 +27,39 @@ enum status torchtitan_read(struct configuration *config, const char *path, stru
     if (status == STATUS_OK)
         status = toml_parse(&doc, path, text, n, diag);
     if (status == STATUS_OK)
-        status = rules_apply_document(config, doc, &importer_of(config, CONFIGURATION_TORCHTITAN)->rules, diag);
+        status = rules_apply_document(
+            config, doc, &importer_of(config, CONFIGURATION_TORCHTITAN)->rules, diag);
     config_free(doc);
     free(text);
     return status;
 }
 
 /* Of a name that has moved, whichever is there. */
-static struct configuration_setting *either(struct configuration *config, const char *now, const char *before)
+static struct configuration_setting *either(
+    struct configuration *config, const char *now, const char *before)
 {
     struct configuration_setting *setting = setting_find(config, now);
     return setting ? setting : setting_find(config, before);
 }
 
-/* torchtitan/models/<name>: whether it is this one, which experiments call by a longer name (llama3_simple_fsdp); then
- * its length, and the flavor behind. */
+/* torchtitan/models/<name>: whether it is this one, which experiments call by a longer name
+ * (llama3_simple_fsdp); then its length, and the flavor behind. */
 static size_t is_of_name(const struct called_so *so, const char *name, const char **flavor)
 {
     size_t before = strlen(CALLED_TORCHTITAN), n = strcspn(so->theirs + before, "/");
-    if (strncmp(so->theirs, CALLED_TORCHTITAN, before) != 0 || strncmp(name, so->theirs + before, n) != 0 ||
-        (name[n] && !strchr("_.", name[n])))
+    if (strncmp(so->theirs, CALLED_TORCHTITAN, before) != 0 ||
+        strncmp(name, so->theirs + before, n) != 0 || (name[n] && !strchr("_.", name[n])))
         return 0;
     *flavor = so->theirs + before + n + 1;
     return n;
 }
 
-static void refuse_model(const struct configuration_setting *name, const struct configuration_setting *flavor,
-    const char *known, struct diag *diag)
+static void refuse_model(const struct configuration_setting *name,
+    const struct configuration_setting *flavor, const char *known, struct diag *diag)
 {
     diag_input(diag, flavor->value_at,
-        "flopcast has no model for torchtitan's %s %s%s%s; --model NAME takes another, or a Hugging Face config.json",
+        "flopcast has no model for torchtitan's %s %s%s%s; --model NAME takes another, or a "
+        "Hugging Face config.json",
         name->value, flavor->value, *known ? "; of its flavors it has " : "", known);
 }
 
@@ -89,41 +92,47 @@ static void torchtitan_finish_model(struct configuration *config, struct diag *d
     setting_aside(name, "with the flavor");
 }
 
-/* A local batch is what a rank takes at once, but in a pipeline, which cuts it into micro-batches. */
+/* A local batch is what a rank takes at once, but in a pipeline, which cuts it into micro-batches.
+ */
 static void torchtitan_finish_batch(struct configuration *config, struct diag *diag)
 {
     enum { DEFAULT_BATCH = 8, DEFAULT_LENGTH = 2048 };
-    struct configuration_setting *local = either(config, "training.local_batch_size", "training.batch_size");
+    struct configuration_setting *local =
+        either(config, "training.local_batch_size", "training.batch_size");
     struct configuration_setting *whole = setting_find(config, "training.global_batch_size");
-    struct configuration_setting *piece = setting_find(config, "parallelism.pipeline_parallel_microbatch_size");
+    struct configuration_setting *piece =
+        setting_find(config, "parallelism.pipeline_parallel_microbatch_size");
     bool pipeline = put_int(config, "parallelism.pipeline", 1) > 1;
     const char *key = pipeline ? "train.device_batch" : "train.micro_batch";
     if (local)
-        put_setting(config, key, number_text(config, setting_int(config, local->name, DEFAULT_BATCH, diag)), local);
+        put_setting(config, key,
+            number_text(config, setting_int(config, local->name, DEFAULT_BATCH, diag)), local);
     else
         put_assumed(config, key, number_text(config, DEFAULT_BATCH), "torchtitan's default");
     if (pipeline && piece)
-        put_setting(config, "train.micro_batch", number_text(config, setting_int(config, piece->name, 1, diag)), piece);
+        put_setting(config, "train.micro_batch",
+            number_text(config, setting_int(config, piece->name, 1, diag)), piece);
     else if (pipeline)
         put_assumed(config, "train.micro_batch", "1", "torchtitan's default in a pipeline");
     setting_aside(piece, "of pipelines");
     if (whole && setting_int(config, whole->name, -1, diag) > 0 && !pipeline)
-        put_setting(
-            config, "train.global_batch", number_text(config, setting_int(config, whole->name, -1, diag)), whole);
+        put_setting(config, "train.global_batch",
+            number_text(config, setting_int(config, whole->name, -1, diag)), whole);
     else if (whole && setting_int(config, whole->name, -1, diag) > 0)
         setting_refuse(whole, "in a pipeline local_batch_size is simulated as the whole step");
     else
         setting_aside(whole, "that of one local batch a rank");
     if (!put_find(config, "train.seq_len"))
-        put_assumed(config, "train.seq_len", number_text(config, DEFAULT_LENGTH), "torchtitan's default");
+        put_assumed(
+            config, "train.seq_len", number_text(config, DEFAULT_LENGTH), "torchtitan's default");
 }
 
 static void finish_degrees(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *copies =
-        either(config, "parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree");
-    struct configuration_setting *shard =
-        either(config, "parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree");
+    struct configuration_setting *copies = either(config,
+        "parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree");
+    struct configuration_setting *shard = either(
+        config, "parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree");
     struct configuration_setting *type = setting_find(config, "training.data_parallel_type");
     shard = shard ? shard : setting_find(config, "training.data_parallel_degree"); /* 2024 */
     int64_t n_copies = copies ? setting_int(config, copies->name, 1, diag) : 1;
@@ -141,9 +150,11 @@ static void finish_degrees(struct configuration *config, struct diag *diag)
     if (n_copies > 1 && !ddp)
         put_setting(config, "fsdp.sharding_strategy", "HYBRID_SHARD", copies);
     if (n_copies > 1 && n_shard > 1)
-        put_setting(config, "fsdp.sharding_group_size", number_text(config, times(n_shard, context)), shard);
+        put_setting(config, "fsdp.sharding_group_size",
+            number_text(config, times(n_shard, context)), shard);
     if (n_shard > 0 && n_copies > 0 && !put_find(config, "cluster.gpus"))
-        put_setting(config, "cluster.gpus", number_text(config, times(times(n_copies, n_shard), ranks)), shard);
+        put_setting(config, "cluster.gpus",
+            number_text(config, times(times(n_copies, n_shard), ranks)), shard);
     if (type && !type->words)
         setting_aside(type, "by the degrees");
     setting_aside(copies, "one copy of the model");
@@ -155,17 +166,19 @@ static void finish_checkpointing(struct configuration *config, struct diag *diag
 {
     (void)diag;
     struct configuration_setting *mode = setting_find(config, "activation_checkpoint.mode");
-    struct configuration_setting *option =
-        either(config, "activation_checkpoint.selective_ac_option", "activation_checkpoint.selective_ac_type");
+    struct configuration_setting *option = either(config,
+        "activation_checkpoint.selective_ac_option", "activation_checkpoint.selective_ac_type");
     const char *how = mode && !mode->words ? mode->value : "selective";
     bool selective = strcmp(how, "selective") == 0;
     bool by_block = selective && option && isdigit((unsigned char)*option->value);
     if (mode && !mode->words)
         put_setting(config, "train.activation_checkpointing", by_block ? "full" : how, mode);
     else if (!mode)
-        put_assumed(config, "train.activation_checkpointing", by_block ? "full" : how, "torchtitan's default");
+        put_assumed(config, "train.activation_checkpointing", by_block ? "full" : how,
+            "torchtitan's default");
     if (by_block)
-        put_setting(config, "train.checkpoint_interval", number_text(config, strtoll(option->value, NULL, 10)), option);
+        put_setting(config, "train.checkpoint_interval",
+            number_text(config, strtoll(option->value, NULL, 10)), option);
     else if (option && selective && strcmp(option->value, "op") != 0)
         setting_refuse(option, "known are: op, and a number of blocks");
     setting_aside(option, selective ? "by operator" : "of selective checkpointing");
@@ -184,7 +197,8 @@ static bool converts(const char *list, const char *name)
 /* What a list of converters holds besides those that are simulated; NULL: nothing. */
 static const char *other_converter(struct configuration *config, const char *list)
 {
-    for (const char *at = list + strspn(list, "[], "); *at; at += strcspn(at, "[], "), at += strspn(at, "[], ")) {
+    for (const char *at = list + strspn(list, "[], "); *at;
+         at += strcspn(at, "[], "), at += strspn(at, "[], ")) {
         const char *one = arena_printf(config->arena, "%.*s", (int)strcspn(at, "[], "), at);
         if (strcmp(one, "float8") != 0 && strcmp(one, "quantize.linear.float8") != 0)
             return one;
@@ -192,8 +206,8 @@ static const char *other_converter(struct configuration *config, const char *lis
     return NULL;
 }
 
-/* model.converters since 2025 (float8, then quantize.linear.float8), before float8.enable_float8_linear, before
- * training.fp8_linear, "" or "dynamic". */
+/* model.converters since 2025 (float8, then quantize.linear.float8), before
+ * float8.enable_float8_linear, before training.fp8_linear, "" or "dynamic". */
 static struct configuration_setting *find_float8(struct configuration *config)
 {
     struct configuration_setting *converters = setting_find(config, "model.converters");
@@ -202,8 +216,10 @@ static struct configuration_setting *find_float8(struct configuration *config)
     struct configuration_setting *found = NULL;
     const char *other = converters ? other_converter(config, converters->value) : NULL;
     if (converters && other)
-        setting_refuse(converters, arena_printf(config->arena, "the converter '%s' is not simulated", other));
-    if (converters && (converts(converters->value, "float8") || converts(converters->value, "quantize.linear.float8")))
+        setting_refuse(
+            converters, arena_printf(config->arena, "the converter '%s' is not simulated", other));
+    if (converters && (converts(converters->value, "float8") ||
+                          converts(converters->value, "quantize.linear.float8")))
         found = converters;
     else if (float8 && strcmp(float8->value, "true") == 0)
         found = float8;
@@ -218,14 +234,17 @@ static struct configuration_setting *find_float8(struct configuration *config)
     return other ? NULL : found;
 }
 
-/* Settings of FP8, which are without effect where it is off. Keys and values alone in BF16 are a small part. */
+/* Settings of FP8, which are without effect where it is off. Keys and values alone in BF16 are a
+ * small part. */
 static void leave_float8(struct configuration *config, bool on)
 {
     for (int i = 0; i < config->settings.n; i++) {
         struct configuration_setting *setting = &config->settings.at[i];
         const char *name = setting->name, *leaf = strrchr(name, '.');
-        bool linear = strncmp(name, "float8.", strlen("float8.")) == 0 || strncmp(name, LINEAR, strlen(LINEAR)) == 0;
-        bool others = strncmp(name, "quantize.", strlen("quantize.")) == 0 || strncmp(name, "mx.", strlen("mx.")) == 0;
+        bool linear = strncmp(name, "float8.", strlen("float8.")) == 0 ||
+                      strncmp(name, LINEAR, strlen(LINEAR)) == 0;
+        bool others = strncmp(name, "quantize.", strlen("quantize.")) == 0 ||
+                      strncmp(name, "mx.", strlen("mx.")) == 0;
         if ((!linear && !others) || setting->fate != FATE_NOT_UNDERSTOOD)
             continue;
         if (!linear || !on || !leaf)
@@ -237,7 +256,8 @@ static void leave_float8(struct configuration *config, bool on)
         else if (strcmp(leaf, ".recipe_name") == 0)
             put_setting(config, "train.fp8_recipe", setting->value, setting);
         else if (strstr(setting->value, "auto_filter") || strstr(setting->value, "attention"))
-            setting_refuse(setting, "all linear layers of blocks are simulated in FP8, the head is not");
+            setting_refuse(
+                setting, "all linear layers of blocks are simulated in FP8, the head is not");
         else
             setting_aside(setting, "the head and routers, which are never in FP8 here");
     }
@@ -249,6 +269,6 @@ static void torchtitan_finish_float8(struct configuration *config, struct diag *
     leave_float8(config, find_float8(config) != NULL);
 }
 
-const struct importer_call torchtitan_calls[] = {{"model", torchtitan_finish_model}, {"degrees", finish_degrees},
-    {"batch", torchtitan_finish_batch}, {"checkpointing", finish_checkpointing}, {"float8", torchtitan_finish_float8},
-    {0}};
+const struct importer_call torchtitan_calls[] = {{"model", torchtitan_finish_model},
+    {"degrees", finish_degrees}, {"batch", torchtitan_finish_batch},
+    {"checkpointing", finish_checkpointing}, {"float8", torchtitan_finish_float8}, {0}};

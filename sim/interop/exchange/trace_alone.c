@@ -21,7 +21,8 @@ static const double settled = 1e-4;
 /* A kernel of which it is not said how long it takes alone. */
 static bool is_unsaid(const struct trace_activity *activity)
 {
-    return activity->class != TRACE_COLLECTIVE && activity->class != KERNEL_HOST_COPY && activity->alone == 0;
+    return activity->class != TRACE_COLLECTIVE && activity->class != KERNEL_HOST_COPY &&
+           activity->alone == 0;
 }
 
 /* By trace and activity; false: none is, or no collective is beside any. */
@@ -40,8 +41,8 @@ static bool find_unsaid(bool **unsaid, const struct trace *traces, int n)
 }
 
 /* Kernels are slowed by as much as in this run. */
-static void take_ratios(
-    struct trace *traces, const struct trace_planned *planned, const struct exec_result *run, bool *const *unsaid)
+static void take_ratios(struct trace *traces, const struct trace_planned *planned,
+    const struct exec_result *run, bool *const *unsaid)
 {
     for (int s = 0; s < run->n_spans; s++) {
         const struct exec_span *span = &run->spans[s];
@@ -57,7 +58,8 @@ static void take_ratios(
 
 /* Only the first rank of each program is traced, as the others do as it does. */
 static enum status trace_alone_pass(struct trace *traces, const struct traced_rank *ranks, int n,
-    const struct trace_plan_options *options, bool *const *unsaid, double *step_s, struct diag *diag)
+    const struct trace_plan_options *options, bool *const *unsaid, double *step_s,
+    struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct exec_options exec = exec_default_options();

@@ -18,12 +18,13 @@ struct queue_of_launches {
     int n, launches, ends;
 };
 
-/* Launches ahead of the GPU at which a call that gives it something may block (CUDA; exec/state.h has 1024). Whether it
- * did, only the call's duration says. Of what the step before had launched the trace may not show all: where the host
- * is MANY ahead, a call of LONG was blocked, too. */
+/* Launches ahead of the GPU at which a call that gives it something may block (CUDA; exec/state.h
+ * has 1024). Whether it did, only the call's duration says. Of what the step before had launched
+ * the trace may not show all: where the host is MANY ahead, a call of LONG was blocked, too. */
 static const int FULL = 1000, MANY = 400;
 static const ps_t LONG = PS_PER_S / 1000;
-static const ps_t USUAL = 5 * (PS_PER_S / 1000000); /* of a launch, where all may be blocked; assumed */
+static const ps_t USUAL =
+    5 * (PS_PER_S / 1000000); /* of a launch, where all may be blocked; assumed */
 
 static ps_t trace_items_earlier(ps_t a, ps_t b)
 {
@@ -44,7 +45,8 @@ static int trace_items_by_time(const void *a, const void *b)
 static struct queue_of_launches all_launches(const struct trace *trace)
 {
     size_t room = (size_t)trace->activities.n + 1;
-    struct queue_of_launches queue = {xcalloc(room, sizeof(ps_t)), xcalloc(room, sizeof(ps_t)), 0, 0, 0};
+    struct queue_of_launches queue = {
+        xcalloc(room, sizeof(ps_t)), xcalloc(room, sizeof(ps_t)), 0, 0, 0};
     for (int i = 0; i < trace->activities.n; i++) {
         const struct trace_activity *activity = &trace->activities.at[i];
         if (activity->launched == PS_NEVER && !trace->has_launches)
@@ -162,16 +164,22 @@ static void push_host(struct walk *walk, ps_t until)
 {
     if (until > walk->at)
         vec_push(&walk->items->list,
-            (struct item){.kind = ITEM_HOST, .host = until - walk->at, .issued = until, .stream = -1});
+            (struct item){
+                .kind = ITEM_HOST, .host = until - walk->at, .issued = until, .stream = -1});
     walk->at = trace_items_later(walk->at, until);
 }
 
 /* The host goes on at the end of what it waited for; what it takes after that is its own. */
-static void trace_items_push_wait(struct walk *walk, const struct trace_wait *wait, ps_t start, ps_t end)
+static void trace_items_push_wait(
+    struct walk *walk, const struct trace_wait *wait, ps_t start, ps_t end)
 {
     push_host(walk, start);
-    vec_push(&walk->items->list,
-        (struct item){.kind = ITEM_WAIT, .wait = wait, .issued = end, .start = start, .end = end, .stream = -1});
+    vec_push(&walk->items->list, (struct item){.kind = ITEM_WAIT,
+                                     .wait = wait,
+                                     .issued = end,
+                                     .start = start,
+                                     .end = end,
+                                     .stream = -1});
     walk->at = trace_items_later(walk->at, end);
 }
 
@@ -182,7 +190,8 @@ static void take_waits_of_stream(struct walk *walk, const struct item *launch)
     for (int i = 0; i < walk->of_stream.n; i++) {
         const struct trace_wait *wait = &trace->waits.at[walk->of_stream.at[i]];
         if (wait->stream == launch->activity->stream || wait->stream == TRACE_ANY_STREAM)
-            vec_push(&walk->items->waits, (struct item_wait){walk->items->list.n, wait, PLAN_NO_OP});
+            vec_push(
+                &walk->items->waits, (struct item_wait){walk->items->list.n, wait, PLAN_NO_OP});
         else
             walk->of_stream.at[kept++] = walk->of_stream.at[i];
     }
@@ -203,7 +212,8 @@ static void push_launch(struct walk *walk, struct item launch)
     ps_t called = launch.activity->launched, own;
     bool known = called != PS_NEVER, waits = returns_when_done(launch.activity);
     if (known && waits) /* for what its stream has before it */
-        launch.issued = trace_items_earlier(launch.issued, trace_items_later(called + walk->usual, walk->at));
+        launch.issued =
+            trace_items_earlier(launch.issued, trace_items_later(called + walk->usual, walk->at));
     own = launch.issued - walk->at;
     if (known && !waits)
         own -= blocked(walk, trace_items_later(called, walk->at), launch.issued);
@@ -239,7 +249,8 @@ static ps_t usual_launch(const struct trace *trace, const struct item *launches,
 static void walk_host(struct items *items, const struct item *launches, int n)
 {
     const struct trace *trace = items->trace;
-    struct walk walk = {.items = items, .at = items->host_start, .usual = usual_launch(trace, launches, n)};
+    struct walk walk = {
+        .items = items, .at = items->host_start, .usual = usual_launch(trace, launches, n)};
     walk.queue = all_launches(trace);
     for (int i = 0, w = 0; i < n || w < trace->waits.n;) {
         const struct trace_wait *wait = w < trace->waits.n ? &trace->waits.at[w] : NULL;
@@ -296,9 +307,10 @@ void items_make(struct items *items, const struct trace *trace, int step)
     if (trace->has_launches && n > 0) {
         bool marked = trace->found == TRACE_ANNOTATED;
         items->host_start =
-            marked ? at->host_start : trace_items_earlier(launches[0].activity->launched, launches[0].returned);
-        items->host_end =
-            marked ? next ? trace->steps.at[step + 1].host_start : at->host_end : items->host_start + items->period;
+            marked ? at->host_start
+                   : trace_items_earlier(launches[0].activity->launched, launches[0].returned);
+        items->host_end = marked ? next ? trace->steps.at[step + 1].host_start : at->host_end
+                                 : items->host_start + items->period;
         items->period = items->host_end - items->host_start;
         items->cycle = next ? items->period : trace_items_later(items->period, at->end - at->start);
         walk_host(items, launches, n);

@@ -21,11 +21,13 @@ struct item {
     ps_t idle;     /* of a launch: its stream does nothing before it, for no reason that is seen */
     ps_t dispatch; /* of a launch: between what it waited for and its start, up to 15 us */
     int stream;    /* place in streams; -1: none */
-    bool apart;    /* set by trace_plan.c: a collective or messages on a separate queue, which the stream waits for */
+    bool apart;    /* set by trace_plan.c: a collective or messages on a separate queue, which the
+                      stream waits for */
     int op;        /* the number of its last op in the plan, by items_number() */
 };
 
-/* What an item waits for: as an event says, then as an item, of the step before with PLAN_PREVIOUS_STEP. */
+/* What an item waits for: as an event says, then as an item, of the step before with
+ * PLAN_PREVIOUS_STEP. */
 struct item_wait {
     int item;
     const struct trace_wait *said; /* NULL: `on` was found otherwise */
@@ -36,7 +38,8 @@ struct item_stream {
     int32_t number;   /* in the trace */
     ps_t busy;        /* kernels and copies on the GPU, in the step */
     ps_t comm;        /* collectives */
-    bool collectives; /* there are some: by the framework's stream, in its order (async_op=False, PyTorch 2.8), or */
+    bool collectives; /* there are some: by the framework's stream, in its order (async_op=False,
+                         PyTorch 2.8), or */
     bool nccl;        /* mostly these: NCCL's own stream */
     int queue;
 };
@@ -45,8 +48,8 @@ struct items {
     const struct trace *trace;
     int step;
     ps_t host_start, host_end; /* PS_NEVER: the trace has no launches */
-    ps_t period;               /* of the host, from step to step; the last one has none after it: to its end */
-    ps_t cycle;                /* from step to step, also of the last one, by its GPU */
+    ps_t period; /* of the host, from step to step; the last one has none after it: to its end */
+    ps_t cycle;  /* from step to step, also of the last one, by its GPU */
     VEC(struct item) list;
     VEC(struct item_wait) waits; /* by item */
     VEC(struct item_stream) streams;
@@ -54,8 +57,8 @@ struct items {
     bool recorded; /* collectives and messages take the time that they took */
 };
 
-/* How many ops an item has on other queues before its own: the messages of one kernel, where there are several, or what
- * is apart. */
+/* How many ops an item has on other queues before its own: the messages of one kernel, where there
+ * are several, or what is apart. */
 static inline int items_beside(const struct items *items, const struct item *item)
 {
     int messages = item->kind == ITEM_LAUNCH && !items->recorded ? item->activity->n_messages : 0;
@@ -71,9 +74,11 @@ void items_order(struct items *items);
 /* Numbers the ops. */
 void items_number(struct items *items);
 
-/* Of a wait of the host for an item (PLAN_NO_OP: it is not known for which): what the host took once it could go on. */
+/* Of a wait of the host for an item (PLAN_NO_OP: it is not known for which): what the host took
+ * once it could go on. */
 ps_t items_after_wait(const struct items *items, const struct item *item, plan_wait on);
-/* What the host takes for the step by itself, without what it is blocked for; 0: the trace has no launches. */
+/* What the host takes for the step by itself, without what it is blocked for; 0: the trace has no
+ * launches. */
 ps_t items_host(const struct items *items);
 
 #endif

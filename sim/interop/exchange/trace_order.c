@@ -13,9 +13,12 @@
 
 #include <stdlib.h>
 
-static const ps_t near_by = 15 * (PS_PER_S / 1000000); /* between the end of a kernel and what waited for it */
-static const ps_t tail = 5 * (PS_PER_S / 1000000); /* before its end a kernel's last blocks leave SMs to the next one */
-static const ps_t cut = 2 * (PS_PER_S / 1000000000); /* by which times of two steps are apart, cut to ns */
+static const ps_t near_by =
+    15 * (PS_PER_S / 1000000); /* between the end of a kernel and what waited for it */
+static const ps_t tail =
+    5 * (PS_PER_S / 1000000); /* before its end a kernel's last blocks leave SMs to the next one */
+static const ps_t cut =
+    2 * (PS_PER_S / 1000000000); /* by which times of two steps are apart, cut to ns */
 
 static bool is_collective(const struct item *item)
 {
@@ -24,7 +27,8 @@ static bool is_collective(const struct item *item)
 
 /* ---- events ---- */
 
-/* The last item on a stream that the host had issued by then; -1: none. first: items from there on are not meant. */
+/* The last item on a stream that the host had issued by then; -1: none. first: items from there on
+ * are not meant. */
 static int last_issued(const struct items *items, int32_t stream, ps_t by, int first)
 {
     for (int i = first - 1; i >= 0; i--) {
@@ -48,7 +52,8 @@ static int last_to_end(const struct items *items, ps_t by, ps_t ended, int first
     return found;
 }
 
-/* What was recorded before the step is what was recorded as long after its begin, in the step before. */
+/* What was recorded before the step is what was recorded as long after its begin, in the step
+ * before. */
 static plan_wait resolve(const struct items *items, const struct trace_wait *wait, int item)
 {
     int n = items->list.n;
@@ -56,7 +61,8 @@ static plan_wait resolve(const struct items *items, const struct trace_wait *wai
     if (wait->on == TRACE_ALL_STREAMS)
         return last_to_end(items, wait->start, PS_NEVER, item);
     if (wait->on == TRACE_ANY_STREAM)
-        return wait->stream == TRACE_HOST ? last_to_end(items, wait->start, wait->end, item) : PLAN_NO_OP;
+        return wait->stream == TRACE_HOST ? last_to_end(items, wait->start, wait->end, item)
+                                          : PLAN_NO_OP;
     if (recorded == PS_NEVER)
         recorded = items->host_start - 1; /* whatever the step before had given */
     bool before = recorded <= items->host_start;
@@ -69,8 +75,8 @@ static plan_wait resolve(const struct items *items, const struct trace_wait *wai
 
 struct rules {
     struct items *items;
-    int *last;    /* of each stream: its last item so far */
-    int *taken;   /* of each stream that has collectives: the first that compute has not waited for */
+    int *last;  /* of each stream: its last item so far */
+    int *taken; /* of each stream that has collectives: the first that compute has not waited for */
     bool gone_on; /* a collective has waited for a kernel of this step */
     VEC(struct item_wait) found;
 };
@@ -81,9 +87,8 @@ static void trace_order_add(struct rules *rules, int item, int on)
         vec_push(&rules->found, (struct item_wait){item, NULL, on});
 }
 
-/* NCCL's stream waits, and one of the framework that waits by request, for the stream that the call is made on; of the
- * step before for all of it, where that had ended.
- */
+/* NCCL's stream waits, and one of the framework that waits by request, for the stream that the call
+ * is made on; of the step before for all of it, where that had ended. */
 static void behind_compute(struct rules *rules, int i)
 {
     const struct items *items = rules->items;
@@ -105,7 +110,8 @@ static void behind_collectives(struct rules *rules, int i)
     for (int s = 0; s < items->streams.n; s++) {
         int on = rules->last[s];
         bool comm = items->streams.at[s].collectives && s != items->list.at[i].stream;
-        while (comm && on != PLAN_NO_OP && items->list.at[on].end > items->list.at[i].start) /* it cannot have been */
+        while (comm && on != PLAN_NO_OP &&
+               items->list.at[on].end > items->list.at[i].start) /* it cannot have been */
             on = last_issued(items, items->streams.at[s].number, PS_NEVER, on);
         if (comm && on > rules->taken[s]) {
             trace_order_add(rules, i, on);
@@ -114,8 +120,8 @@ static void behind_collectives(struct rules *rules, int i)
     }
 }
 
-/* Nothing that is seen held it up: what the GPU stood idle for stays, as of kernels in a CUDA graph that are not in the
- * trace. */
+/* Nothing that is seen held it up: what the GPU stood idle for stays, as of kernels in a CUDA graph
+ * that are not in the trace. */
 static void stand_idle(struct rules *rules, int i, ps_t ready)
 {
     struct item *item = &rules->items->list.at[i];
@@ -143,7 +149,8 @@ static void behind_what_ended(struct rules *rules, int i)
         int on = rules->last[s];
         while (on != PLAN_NO_OP && items->list.at[on].end > item->start + tail)
             on = last_issued(items, items->streams.at[s].number, PS_NEVER, on);
-        bool near = on != PLAN_NO_OP && s != item->stream && item->start - items->list.at[on].end <= near_by;
+        bool near = on != PLAN_NO_OP && s != item->stream &&
+                    item->start - items->list.at[on].end <= near_by;
         if (near && (found == PLAN_NO_OP || items->list.at[on].end > items->list.at[found].end))
             found = on;
     }
@@ -191,7 +198,8 @@ static void find_dispatch(const struct rules *rules)
         struct item *item = &items->list.at[i];
         ps_t ready = item->returned;
         for (; w < items->waits.n && items->waits.at[w].item == i; w++)
-            if (!(items->waits.at[w].on & PLAN_PREVIOUS_STEP) && items->list.at[items->waits.at[w].on].end > ready)
+            if (!(items->waits.at[w].on & PLAN_PREVIOUS_STEP) &&
+                items->list.at[items->waits.at[w].on].end > ready)
                 ready = items->list.at[items->waits.at[w].on].end;
         if (item->kind != ITEM_LAUNCH)
             continue;
@@ -208,7 +216,8 @@ static void find_dispatch(const struct rules *rules)
 void items_order(struct items *items)
 {
     size_t n = (size_t)items->streams.n + 1;
-    struct rules rules = {.items = items, .last = xcalloc(n, sizeof(int)), .taken = xcalloc(n, sizeof(int))};
+    struct rules rules = {
+        .items = items, .last = xcalloc(n, sizeof(int)), .taken = xcalloc(n, sizeof(int))};
     for (size_t s = 0; s < n; s++)
         rules.last[s] = rules.taken[s] = PLAN_NO_OP;
     if (!items->trace->says_waits && items->host_start != PS_NEVER)
@@ -250,7 +259,8 @@ ps_t items_after_wait(const struct items *items, const struct item *item, plan_w
 {
     ps_t from = item->start;
     if (on != PLAN_NO_OP) {
-        ps_t end = items->list.at[on & ~PLAN_PREVIOUS_STEP].end - (on & PLAN_PREVIOUS_STEP ? items->cycle : 0);
+        ps_t end = items->list.at[on & ~PLAN_PREVIOUS_STEP].end -
+                   (on & PLAN_PREVIOUS_STEP ? items->cycle : 0);
         from = end > from ? end : from;
     }
     return item->end > from ? item->end - from : 0;

@@ -19,7 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STREAMS = 48, MOST_QUEUES = 64 }; /* exec/state.h has 64 queues, some of which every plan has */
+enum {
+    MOST_STREAMS = 48,
+    MOST_QUEUES = 64
+}; /* exec/state.h has 64 queues, some of which every plan has */
 
 enum { NO_STREAM = -1, SEVERAL = -2 };
 
@@ -28,8 +31,10 @@ struct maker {
     struct trace_planned *out;
     struct traced_job job;
     struct plan_builder builder;
-    bool shards;              /* a growing group gathers or scatters */
-    VEC(int) stream_of_group; /* of the program: the stream of all collectives of a group, SEVERAL or NO_STREAM */
+    bool shards; /* a growing group gathers or scatters */
+    VEC(int)
+    stream_of_group; /* of the program: the stream of all collectives of a group, SEVERAL or
+                        NO_STREAM */
     struct arena *arena;
     struct diag *diag;
     /* Of the rank whose program is being made: */
@@ -57,10 +62,12 @@ static enum status find_step(const struct maker *m, struct traced *traced)
 {
     const struct trace *trace = traced->trace;
     int n = trace->steps.n, *step = &traced->step;
-    int64_t wanted = m->options->step, first = trace->steps.at[0].number, last = trace->steps.at[n - 1].number;
+    int64_t wanted = m->options->step, first = trace->steps.at[0].number,
+            last = trace->steps.at[n - 1].number;
     if (trace->found == TRACE_WHOLE)
         return diag_input(m->diag, trace_plan_at_file(traced),
-            "no step in it: there is no annotation ProfilerStep#N, and the kernels do not repeat; call the profiler's "
+            "no step in it: there is no annotation ProfilerStep#N, and the kernels do not repeat; "
+            "call the profiler's "
             "step() after each step of the loop");
     if (trace->found == TRACE_REPEATED) { /* they have no numbers: from 0 on */
         first = 0;
@@ -68,31 +75,39 @@ static enum status find_step(const struct maker *m, struct traced *traced)
     }
     if (wanted < 0 && n > 1)
         return diag_input(m->diag, trace_plan_at_file(traced),
-            "%d steps in it, numbers %lld to %lld; choose one with --step N (not the first, of which a part may be "
+            "%d steps in it, numbers %lld to %lld; choose one with --step N (not the first, of "
+            "which a part may be "
             "missing)",
             n, (long long)first, (long long)last);
     for (*step = 0; *step < n; ++*step)
-        if (wanted < 0 || (trace->found == TRACE_REPEATED ? *step : trace->steps.at[*step].number) == wanted)
+        if (wanted < 0 ||
+            (trace->found == TRACE_REPEATED ? *step : trace->steps.at[*step].number) == wanted)
             return STATUS_OK;
-    return diag_input(m->diag, trace_plan_at_file(traced), "no step %lld in it; there are %lld to %lld",
-        (long long)wanted, (long long)first, (long long)last);
+    return diag_input(m->diag, trace_plan_at_file(traced),
+        "no step %lld in it; there are %lld to %lld", (long long)wanted, (long long)first,
+        (long long)last);
 }
 
 /* ---- collectives ---- */
 
 static enum status check_collective(const struct maker *m, const struct trace_activity *activity)
 {
-    const struct trace_group_of_ranks *group = activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
+    const struct trace_group_of_ranks *group =
+        activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
     if (activity->kind == TRACE_UNKNOWN_KIND || activity->bytes <= 0 || activity->ranks == 0)
         return ranks_refuse(&m->job, m->traced, activity,
-            "its kind, size or group is not in the trace; record it with PyTorch 2.2 or later, whose profiler writes "
-            "the arguments of NCCL's calls, or let collectives take the time that they took with --recorded");
+            "its kind, size or group is not in the trace; record it with PyTorch 2.2 or later, "
+            "whose profiler writes "
+            "the arguments of NCCL's calls, or let collectives take the time that they took with "
+            "--recorded");
     if (group && group->stride == 0)
         return ranks_refuse(&m->job, m->traced, activity,
-            "the ranks of its group are not said, or not evenly apart; PyTorch 2.4 and later write them");
+            "the ranks of its group are not said, or not evenly apart; PyTorch 2.4 and later write "
+            "them");
     if (!group && activity->ranks != m->job.ranks)
         return ranks_refuse(&m->job, m->traced, activity,
-            "which ranks are in its group is not said, and it is not all of them; PyTorch 2.4 and later write it");
+            "which ranks are in its group is not said, and it is not all of them; PyTorch 2.4 and "
+            "later write it");
     return STATUS_OK;
 }
 
@@ -119,7 +134,8 @@ static enum status check_collectives(struct maker *m)
             continue;
         bool more = ranks_grow(&m->job, m->traced, activity);
         m->out->grown += more;
-        m->shards |= more && (activity->kind == COLL_ALL_GATHER || activity->kind == COLL_REDUCE_SCATTER);
+        m->shards |=
+            more && (activity->kind == COLL_ALL_GATHER || activity->kind == COLL_REDUCE_SCATTER);
     }
     return status;
 }
@@ -136,14 +152,16 @@ static bool trace_plan_is_named(const struct maker *m, const struct trace_activi
 
 static bool is_beside(const struct maker *m, const struct item *item)
 {
-    return item->kind == ITEM_LAUNCH && item->stream != m->items->compute && item->activity->class != TRACE_COLLECTIVE;
+    return item->kind == ITEM_LAUNCH && item->stream != m->items->compute &&
+           item->activity->class != TRACE_COLLECTIVE;
 }
 
 /* A collective over a growing group, of this kind or, by `gathers` false, one that reduces. */
 static bool is_of_shards(const struct maker *m, const struct item *item, bool gathers)
 {
     const struct trace_activity *activity = item->activity;
-    return activity && activity->class == TRACE_COLLECTIVE && ranks_grow(&m->job, m->traced, activity) &&
+    return activity && activity->class == TRACE_COLLECTIVE &&
+           ranks_grow(&m->job, m->traced, activity) &&
            (activity->kind == COLL_ALL_GATHER) == gathers;
 }
 
@@ -178,7 +196,8 @@ static void find_shards(const struct maker *m)
         if (!activity || activity->class == TRACE_COLLECTIVE)
             continue;
         bool optimizer = activity->phase == PHASE_OPTIMIZER || activity->class == KERNEL_OPTIMIZER;
-        m->traced->on_shard[i] = m->options->n_sharded > 0 ? trace_plan_is_named(m, activity) : m->shards && optimizer;
+        m->traced->on_shard[i] =
+            m->options->n_sharded > 0 ? trace_plan_is_named(m, activity) : m->shards && optimizer;
     }
     if (!m->shards || m->options->n_sharded > 0)
         return;
@@ -206,10 +225,12 @@ static double floor_of(int class, const struct hw_gpu *gpu)
 }
 
 /* The kernel whose time is recorded, as far as it is known. */
-static struct kernel_work kernel_of(const struct maker *m, const struct trace_activity *activity, int64_t ns)
+static struct kernel_work kernel_of(
+    const struct maker *m, const struct trace_activity *activity, int64_t ns)
 {
     int kind = trace_plan_kind_of(activity->class);
-    const struct kernel_work *known = activity->product >= 0 ? &m->trace->products.at[activity->product] : NULL;
+    const struct kernel_work *known =
+        activity->product >= 0 ? &m->trace->products.at[activity->product] : NULL;
     struct kernel_work work = {.kind = KERNEL_RECORDED, .m = ns};
     if (known && (int)known->kind == kind && kernel_supported(&m->options->hw->gpu, known->math))
         work = *known;
@@ -226,7 +247,8 @@ static struct kernel_work kernel_of(const struct maker *m, const struct trace_ac
 static struct kernel_work work_of(const struct maker *m, int i)
 {
     const struct trace_activity *activity = m->items->list.at[i].activity;
-    const struct hw_gpu *to = &m->options->hw->gpu, *from = m->options->traced ? m->options->traced : to;
+    const struct hw_gpu *to = &m->options->hw->gpu,
+                        *from = m->options->traced ? m->options->traced : to;
     int kind = trace_plan_kind_of(activity->class);
     ps_t took = activity->alone > 0 ? activity->alone : activity->end - activity->start;
     double took_s = s_from_ps(took + m->items->list.at[i].dispatch);
@@ -245,15 +267,16 @@ static struct kernel_work trace_plan_lasting(ps_t time)
     return (struct kernel_work){.kind = KERNEL_RECORDED, .m = llround(s_from_ps(time) * 1e9)};
 }
 
-static int trace_plan_make_message(
-    struct maker *m, int queue, const char *name, const struct trace_message *message, double host_s)
+static int trace_plan_make_message(struct maker *m, int queue, const char *name,
+    const struct trace_message *message, double host_s)
 {
     struct plan_channel channel = ranks_channel(&m->job, m->traced, message);
     return message->sends ? plan_send(&m->builder, queue, name, channel, message->bytes, host_s)
                           : plan_recv(&m->builder, queue, name, channel, message->bytes, host_s);
 }
 
-/* Of one op or several on separate queues, each behind what the stream has, which goes on after all. */
+/* Of one op or several on separate queues, each behind what the stream has, which goes on after
+ * all. */
 static void go_on_after(struct maker *m, int queue, const char *name, const int *ops, int n)
 {
     for (int i = 0; i < n; i++)
@@ -281,8 +304,8 @@ static void make_messages(struct maker *m, const struct item *item, int queue, c
         struct plan_channel channel = ranks_channel(&m->job, m->traced, &messages[i]);
         const char *way = messages[i].sends ? "sends" : "receives";
         const char *stream = m->builder.plan->queues.at[queue].name;
-        int own =
-            queue_behind(m, queue, arena_printf(m->arena, "%s %s %d.%d", stream, way, channel.delta, channel.tag));
+        int own = queue_behind(m, queue,
+            arena_printf(m->arena, "%s %s %d.%d", stream, way, channel.delta, channel.tag));
         ops[i] = trace_plan_make_message(m, own, name, &messages[i], i == 0 ? host_s : 0);
     }
     if (n > 0)
@@ -292,22 +315,24 @@ static void make_messages(struct maker *m, const struct item *item, int queue, c
 
 static int group_number(struct maker *m, const struct trace_activity *activity)
 {
-    const struct trace_group_of_ranks *group = activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
+    const struct trace_group_of_ranks *group =
+        activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
     struct mesh_group ranks;
     enum status status = ranks_of_group(&ranks, &m->job, m->traced, activity);
     BUG_IF(status != STATUS_OK, "the group of %s", m->trace->names.at[activity->name]);
     return plan_group_of(&m->builder, group ? group->name : "world", ranks);
 }
 
-static void trace_plan_make_collective(struct maker *m, const struct item *item, int queue, const char *name)
+static void trace_plan_make_collective(
+    struct maker *m, const struct item *item, int queue, const char *name)
 {
     const struct trace_activity *activity = item->activity;
     int number = group_number(m, activity), own = queue;
     if (item->apart)
         own = queue_behind(m, queue, arena_printf(m->arena, "group %d", number));
     m->builder.serves = ranks_serve(&m->job, m->traced, activity);
-    int op = plan_collective(
-        &m->builder, own, name, (enum coll_kind)activity->kind, activity->bytes, number, s_from_ps(item->host));
+    int op = plan_collective(&m->builder, own, name, (enum coll_kind)activity->kind,
+        activity->bytes, number, s_from_ps(item->host));
     if (item->apart)
         go_on_after(m, queue, name, &op, 1);
 }
@@ -316,7 +341,8 @@ static void make_recorded(struct maker *m, const struct item *item, int queue, c
 {
     int own = queue;
     if (item->apart)
-        own = queue_behind(m, queue, arena_printf(m->arena, "%s, collectives", m->builder.plan->queues.at[queue].name));
+        own = queue_behind(m, queue,
+            arena_printf(m->arena, "%s, collectives", m->builder.plan->queues.at[queue].name));
     ps_t took = item->activity->end - item->activity->start + item->dispatch;
     int op = plan_kernel(&m->builder, own, name, trace_plan_lasting(took), s_from_ps(item->host));
     if (item->apart)
@@ -366,7 +392,8 @@ static void make_item(struct maker *m, int i, int *wait)
     for (; *wait < m->items->waits.n && m->items->waits.at[*wait].item == i; ++*wait) {
         on = m->items->waits.at[*wait].on;
         if (item->kind == ITEM_LAUNCH)
-            plan_stream_wait(&m->builder, m->items->streams.at[item->stream].queue, trace_plan_op_of(m, on));
+            plan_stream_wait(
+                &m->builder, m->items->streams.at[item->stream].queue, trace_plan_op_of(m, on));
     }
     if (item->kind == ITEM_LAUNCH)
         make_launch(m, i);
@@ -381,7 +408,8 @@ static enum status make_queues(struct maker *m, struct traced *traced)
 {
     bool comm = false;
     if (m->items->streams.n > MOST_STREAMS)
-        return diag_input(m->diag, trace_plan_at_file(traced), "more than %d CUDA streams", MOST_STREAMS);
+        return diag_input(
+            m->diag, trace_plan_at_file(traced), "more than %d CUDA streams", MOST_STREAMS);
     for (int s = 0; s < m->items->streams.n; s++) {
         struct item_stream *stream = &traced->items.streams.at[s];
         const char *name = arena_printf(m->arena, "stream %d", stream->number);
@@ -396,9 +424,9 @@ static enum status make_queues(struct maker *m, struct traced *traced)
     return STATUS_OK;
 }
 
-/* Collectives that are not on NCCL's own stream, and those of a group that is on several: a communicator does one after
- * the other, whatever the stream. Two passes: whether a group is on several streams is known at
- * the end of the first. */
+/* Collectives that are not on NCCL's own stream, and those of a group that is on several: a
+ * communicator does one after the other, whatever the stream. Two passes: whether a group is on
+ * several streams is known at the end of the first. */
 static void find_apart(struct maker *m, struct traced *traced)
 {
     struct items *items = &traced->items;
@@ -430,8 +458,8 @@ static enum status make_program(struct maker *m, struct traced *traced)
     for (int i = 0, wait = 0; i < m->items->list.n && status == STATUS_OK; i++)
         make_item(m, i, &wait);
     if (status == STATUS_OK && m->builder.plan->queues.n > MOST_QUEUES)
-        status =
-            diag_input(m->diag, trace_plan_at_file(traced), "more than %d CUDA streams in all traces", MOST_QUEUES);
+        status = diag_input(m->diag, trace_plan_at_file(traced),
+            "more than %d CUDA streams in all traces", MOST_QUEUES);
     return status;
 }
 
@@ -445,8 +473,8 @@ static const char *with_files(const struct maker *m, const char *why, const stru
         long p = strtol(found + strlen(program), &end, 10);
         BUG_IF(p < 0 || p >= m->job.n, "%s", why);
         *at = *out ? *at : &m->job.list[p];
-        out = arena_printf(
-            m->arena, "%s%.*s%s (rank %d)", out, (int)(found - why), why, m->job.list[p].file, m->job.list[p].rank);
+        out = arena_printf(m->arena, "%s%.*s%s (rank %d)", out, (int)(found - why), why,
+            m->job.list[p].file, m->job.list[p].rank);
         why = end;
     }
     return arena_printf(m->arena, "%s%s", out, why);
@@ -460,7 +488,8 @@ static enum status check_plan(struct maker *m)
         return STATUS_OK;
     const char *text = with_files(m, why, &at);
     return diag_input(m->diag, trace_plan_at_file(at),
-        m->job.n > 1 ? "the traces do not fit together: %s" : "its step does not hold together: %s", text);
+        m->job.n > 1 ? "the traces do not fit together: %s" : "its step does not hold together: %s",
+        text);
 }
 
 static enum status make(struct maker *m)
@@ -488,7 +517,8 @@ static void trace_plan_describe(struct maker *m)
         const struct trace *trace = m->job.list[t].trace;
         const struct trace_step *step = &trace->steps.at[m->job.list[t].step];
         ps_t host = items_host(&m->job.list[t].items);
-        out->step_s = fmax(out->step_s, s_from_ps(step->end - step->start > host ? step->end - step->start : host));
+        out->step_s = fmax(out->step_s,
+            s_from_ps(step->end - step->start > host ? step->end - step->start : host));
         for (int i = 0; i < m->job.list[t].items.list.n; i++)
             out->idle_s += s_from_ps(m->job.list[t].items.list.at[i].idle) / m->job.n;
         out->step = trace->found == TRACE_ANNOTATED ? step->number : -1;
@@ -562,8 +592,11 @@ enum status trace_plan(struct trace_planned *out, const struct traced_rank *rank
     const struct trace_plan_options *options, struct arena *arena, struct diag *diag)
 {
     struct maker m = {.options = options, .out = out, .arena = arena, .diag = diag};
-    m.job = (struct traced_job){
-        .list = ARENA_ARRAY(arena, struct traced, n), .n = n, .options = options, .arena = arena, .diag = diag};
+    m.job = (struct traced_job){.list = ARENA_ARRAY(arena, struct traced, n),
+        .n = n,
+        .options = options,
+        .arena = arena,
+        .diag = diag};
     *out = (struct trace_planned){0};
     enum status status = find_traced(&m, ranks);
     if (status == STATUS_OK)
@@ -584,7 +617,9 @@ static double trace_plan_error_of(struct quantity number)
 {
     if (number.std_error > 0)
         return number.std_error / number.value;
-    return number.kind == QUANTITY_ASSUMED ? DRAW_ASSUMED : number.kind == QUANTITY_MEASURED ? DRAW_MEASURED : 0;
+    return number.kind == QUANTITY_ASSUMED    ? DRAW_ASSUMED
+           : number.kind == QUANTITY_MEASURED ? DRAW_MEASURED
+                                              : 0;
 }
 
 static void divide(double *ratio, double *variance, struct quantity from, struct quantity to)
@@ -592,8 +627,8 @@ static void divide(double *ratio, double *variance, struct quantity from, struct
     if (!quantity_is_set(from) || !quantity_is_set(to))
         return;
     *ratio *= from.value / to.value;
-    *variance +=
-        trace_plan_error_of(from) * trace_plan_error_of(from) + trace_plan_error_of(to) * trace_plan_error_of(to);
+    *variance += trace_plan_error_of(from) * trace_plan_error_of(from) +
+                 trace_plan_error_of(to) * trace_plan_error_of(to);
 }
 
 /* Matrix products by peak, efficiency and sustained clock; attention by its efficiency, too; all

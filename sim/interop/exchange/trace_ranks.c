@@ -20,10 +20,11 @@ static struct source_pos trace_ranks_at_file(const struct traced *traced)
     return (struct source_pos){.file = traced->file};
 }
 
-enum status ranks_refuse(
-    const struct traced_job *job, const struct traced *traced, const struct trace_activity *activity, const char *why)
+enum status ranks_refuse(const struct traced_job *job, const struct traced *traced,
+    const struct trace_activity *activity, const char *why)
 {
-    return diag_input(job->diag, (struct source_pos){traced->file, activity->line, activity->line > 0},
+    return diag_input(job->diag,
+        (struct source_pos){traced->file, activity->line, activity->line > 0},
         "collective %s at %.3f ms of the step: %s", traced->trace->names.at[activity->name],
         s_from_ps(activity->start - traced->trace->steps.at[traced->step].start) * 1e3, why);
 }
@@ -66,8 +67,8 @@ static enum status find_world(struct traced_job *job)
         const struct trace *trace = traced->trace;
         if (said && trace->world_size > 0 && trace->world_size != said->trace->world_size)
             return diag_input(job->diag, trace_ranks_at_file(traced),
-                "it is of a job of %lld ranks, %s is of one of %lld", (long long)trace->world_size, said->file,
-                (long long)said->trace->world_size);
+                "it is of a job of %lld ranks, %s is of one of %lld", (long long)trace->world_size,
+                said->file, (long long)said->trace->world_size);
         said = trace->world_size > 0 ? traced : said;
         ranks = trace->world_size > ranks ? trace->world_size : ranks;
         for (int i = 0; i < trace->activities.n; i++)
@@ -75,17 +76,18 @@ static enum status find_world(struct traced_job *job)
         ranks = traced->rank >= ranks && job->n > 1 ? traced->rank + 1 : ranks;
     }
     if (ranks > MOST_RANKS)
-        return diag_input(job->diag, trace_ranks_at_file(job->list), "a job of %lld ranks; at most %d are simulated",
-            (long long)ranks, MOST_RANKS);
+        return diag_input(job->diag, trace_ranks_at_file(job->list),
+            "a job of %lld ranks; at most %d are simulated", (long long)ranks, MOST_RANKS);
     int gpus = job->options->gpus > 0 ? job->options->gpus : (int)ranks;
     job->ranks = (int)ranks;
     job->growth = (int)(gpus / ranks);
     if (gpus % ranks != 0)
-        return diag_input(job->diag, trace_ranks_at_file(job->list), "it is of %lld GPUs, of which %d are no multiple",
-            (long long)ranks, gpus);
+        return diag_input(job->diag, trace_ranks_at_file(job->list),
+            "it is of %lld GPUs, of which %d are no multiple", (long long)ranks, gpus);
     if (job->growth > 1 && job->options->recorded)
         return diag_input(job->diag, trace_ranks_at_file(job->list),
-            "collectives that take the time that they took are those of %lld GPUs, not of %d; leave --recorded out",
+            "collectives that take the time that they took are those of %lld GPUs, not of %d; "
+            "leave --recorded out",
             (long long)ranks, gpus);
     return STATUS_OK;
 }
@@ -95,30 +97,37 @@ static bool is_member(const struct trace_group_of_ranks *group, int rank)
 {
     int place = group->stride > 0 ? (rank - group->first) / group->stride : 0;
     return group->stride == 0 ||
-           (rank >= group->first && (rank - group->first) % group->stride == 0 && place < group->ranks);
+           (rank >= group->first && (rank - group->first) % group->stride == 0 &&
+               place < group->ranks);
 }
 
 /* A group that two traces name is one: its ranks are the same in both. */
-static enum status compare_groups(const struct traced_job *job, const struct traced *a, const struct traced *b)
+static enum status compare_groups(
+    const struct traced_job *job, const struct traced *a, const struct traced *b)
 {
     for (int i = 0; i < a->trace->groups.n; i++)
         for (int k = 0; k < b->trace->groups.n; k++) {
-            const struct trace_group_of_ranks *x = &a->trace->groups.at[i], *y = &b->trace->groups.at[k];
+            const struct trace_group_of_ranks *x = &a->trace->groups.at[i],
+                                              *y = &b->trace->groups.at[k];
             bool said = x->stride > 0 && y->stride > 0;
-            if (strcmp(x->name, y->name) == 0 && (x->ranks != y->ranks || (said && x->stride != y->stride)))
+            if (strcmp(x->name, y->name) == 0 &&
+                (x->ranks != y->ranks || (said && x->stride != y->stride)))
                 return diag_input(job->diag, trace_ranks_at_file(b),
-                    "its process group '%s' is of %d ranks, %d apart, that of %s of %d, %d apart; they are no traces "
+                    "its process group '%s' is of %d ranks, %d apart, that of %s of %d, %d apart; "
+                    "they are no traces "
                     "of one job",
                     y->name, y->ranks, y->stride, a->file, x->ranks, x->stride);
         }
     return STATUS_OK;
 }
 
-static enum status trace_ranks_compare(const struct traced_job *job, const struct traced *a, const struct traced *b)
+static enum status trace_ranks_compare(
+    const struct traced_job *job, const struct traced *a, const struct traced *b)
 {
     int64_t x = a->trace->steps.at[a->step].number, y = b->trace->steps.at[b->step].number;
     if (a->rank == b->rank)
-        return diag_input(job->diag, trace_ranks_at_file(b), "it is of rank %d, as %s is", b->rank, a->file);
+        return diag_input(
+            job->diag, trace_ranks_at_file(b), "it is of rank %d, as %s is", b->rank, a->file);
     if (a->trace->found == TRACE_ANNOTATED && b->trace->found == TRACE_ANNOTATED && x != y)
         return diag_input(job->diag, trace_ranks_at_file(b),
             "its step is number %lld, that of %s number %lld; traces of one step "
@@ -131,10 +140,12 @@ static enum status check_members(const struct traced_job *job, const struct trac
 {
     for (int i = 0; i < traced->items.list.n && job->n > 1; i++) {
         const struct trace_activity *activity = meeting_of(traced, i);
-        const struct trace_group_of_ranks *group = activity ? trace_ranks_group_of(traced, activity) : NULL;
+        const struct trace_group_of_ranks *group =
+            activity ? trace_ranks_group_of(traced, activity) : NULL;
         if (group && !is_member(group, traced->rank))
             return diag_input(job->diag, trace_ranks_at_file(traced),
-                "it is taken to be rank %d, which is not in its process group '%s' of ranks %d, %d ...; give traces "
+                "it is taken to be rank %d, which is not in its process group '%s' of ranks %d, %d "
+                "...; give traces "
                 "that say their ranks, or in the order of ranks",
                 traced->rank, group->name, group->first, group->first + group->stride);
     }
@@ -169,11 +180,12 @@ static enum status check_message(const struct traced_job *job, const struct trac
 {
     if (message->peer < 0 || message->bytes <= 0)
         return ranks_refuse(job, traced, activity,
-            "a message whose size or other end is not in the trace; PyTorch 2.4 and later write both");
+            "a message whose size or other end is not in the trace; PyTorch 2.4 and later write "
+            "both");
     if (message->peer >= job->ranks || traced->rank >= job->ranks || message->peer == traced->rank)
         return ranks_refuse(job, traced, activity,
-            arena_printf(
-                job->arena, "a message between ranks %d and %d of %d", traced->rank, message->peer, job->ranks));
+            arena_printf(job->arena, "a message between ranks %d and %d of %d", traced->rank,
+                message->peer, job->ranks));
     return STATUS_OK;
 }
 
@@ -198,7 +210,8 @@ static enum status find_messages(const struct traced_job *job, int *apart, int *
             const struct traced *traced = &job->list[t];
             const struct trace_activity *activity = meeting_of(traced, i);
             for (int m = 0; activity && m < activity->n_messages; m++) {
-                const struct trace_message *message = &traced->trace->messages.at[activity->message + m];
+                const struct trace_message *message =
+                    &traced->trace->messages.at[activity->message + m];
                 enum status status = check_message(job, traced, activity, message);
                 if (status != STATUS_OK)
                     return status;
@@ -208,7 +221,9 @@ static enum status find_messages(const struct traced_job *job, int *apart, int *
             }
         }
     for (int r = 0; r < job->ranks; r++)
-        *reach = r - trace_ranks_root(of, r) + *apart > *reach ? r - trace_ranks_root(of, r) + *apart : *reach;
+        *reach = r - trace_ranks_root(of, r) + *apart > *reach
+                     ? r - trace_ranks_root(of, r) + *apart
+                     : *reach;
     return STATUS_OK;
 }
 
@@ -218,7 +233,8 @@ static bool some_group_steps(const struct traced_job *job, int ranks)
     for (int t = 0; t < job->n; t++)
         for (int g = 0; g < job->list[t].trace->groups.n; g++) {
             const struct trace_group_of_ranks *group = &job->list[t].trace->groups.at[g];
-            if (group->stride >= ranks && group->stride % ranks == 0 && group->ranks * group->stride == job->ranks)
+            if (group->stride >= ranks && group->stride % ranks == 0 &&
+                group->ranks * group->stride == job->ranks)
                 return true;
         }
     return false;
@@ -236,8 +252,8 @@ static enum status find_stages(struct traced_job *job)
         return status;
     if (job->ranks % reach != 0 || job->ranks % apart != 0)
         return diag_input(job->diag, trace_ranks_at_file(job->list),
-            "messages are between ranks %d apart and join %d, of which %d ranks are no multiple", apart, reach / apart,
-            job->ranks);
+            "messages are between ranks %d apart and join %d, of which %d ranks are no multiple",
+            apart, reach / apart, job->ranks);
     job->outermost = reach == job->ranks || !some_group_steps(job, reach);
     job->stages = (job->outermost ? job->ranks : reach) / apart;
     job->apart = apart;
@@ -246,7 +262,8 @@ static enum status find_stages(struct traced_job *job)
 
 /* ---- who does as whom ---- */
 
-/* By a traced job, which qsort() does not pass on: by stage and place, which the caller has put here. */
+/* By a traced job, which qsort() does not pass on: by stage and place, which the caller has put
+ * here. */
 struct order {
     int stage, place;
     struct traced traced;
@@ -263,7 +280,8 @@ static void trace_ranks_sort(struct traced_job *job)
     struct order *order = xcalloc((size_t)job->n + 1, sizeof *order);
     for (int t = 0; t < job->n; t++) {
         int rank = job->list[t].rank;
-        order[t] = (struct order){stage_of(job, rank), trace_ranks_place_of(job, rank), job->list[t]};
+        order[t] =
+            (struct order){stage_of(job, rank), trace_ranks_place_of(job, rank), job->list[t]};
     }
     qsort(order, (size_t)job->n, sizeof *order, trace_ranks_by_place);
     for (int t = 0; t < job->n; t++)
@@ -279,14 +297,15 @@ static enum status trace_ranks_check_stages(const struct traced_job *job)
     for (int stage = 0; stage < job->stages; stage++)
         if (of_stage[stage] == 0)
             return diag_input(job->diag, trace_ranks_at_file(job->list),
-                "its messages are of a pipeline of %d stages, and no trace is of a rank of stage %d, as rank %d is; "
+                "its messages are of a pipeline of %d stages, and no trace is of a rank of stage "
+                "%d, as rank %d is; "
                 "give a trace of a rank of each stage",
                 job->stages, stage, stage * job->apart + job->list[0].rank % job->apart);
     for (int stage = 0, t = 0; stage < job->stages; t += of_stage[stage++])
         if (of_stage[stage] != of_stage[0])
             return diag_input(job->diag, trace_ranks_at_file(&job->list[t]),
-                "%d rank%s of stage %d traced, and %d of stage 0; give as many of each", of_stage[stage],
-                of_stage[stage] == 1 ? " is" : "s are", stage, of_stage[0]);
+                "%d rank%s of stage %d traced, and %d of stage 0; give as many of each",
+                of_stage[stage], of_stage[stage] == 1 ? " is" : "s are", stage, of_stage[0]);
     return STATUS_OK;
 }
 
@@ -298,16 +317,19 @@ static enum status find_inner(struct traced_job *job)
     job->inner_apart = 1;
     if (job->inner == 1)
         return STATUS_OK;
-    job->inner_apart = trace_ranks_place_of(job, job->list[1].rank) - trace_ranks_place_of(job, job->list[0].rank);
+    job->inner_apart =
+        trace_ranks_place_of(job, job->list[1].rank) - trace_ranks_place_of(job, job->list[0].rank);
     bool even = job->apart % (job->inner * job->inner_apart) == 0;
     for (int t = 0; t < job->n; t++)
         even &= trace_ranks_place_of(job, job->list[t].rank) / job->inner_apart == t % job->inner;
-    return even
-               ? STATUS_OK
-               : diag_input(job->diag, trace_ranks_at_file(job->list),
-                     "the %d traced ranks%s are not the first ones at an even distance, %d and %d being the first two; "
-                     "which of them the others do as is then not known: give all ranks, or one of each stage",
-                     job->inner, job->stages > 1 ? " of each stage" : "", job->list[0].rank, job->list[1].rank);
+    return even ? STATUS_OK
+                : diag_input(job->diag, trace_ranks_at_file(job->list),
+                      "the %d traced ranks%s are not the first ones at an even distance, %d and %d "
+                      "being the first two; "
+                      "which of them the others do as is then not known: give all ranks, or one of "
+                      "each stage",
+                      job->inner, job->stages > 1 ? " of each stage" : "", job->list[0].rank,
+                      job->list[1].rank);
 }
 
 enum status ranks_find(struct traced_job *job)
@@ -326,7 +348,8 @@ enum status ranks_find(struct traced_job *job)
 
 /* ---- groups ---- */
 
-/* "mesh_tp", "TENSOR_MODEL_PARALLEL_GROUP", "tp". Where there is no data parallelism it reaches over the job, too. */
+/* "mesh_tp", "TENSOR_MODEL_PARALLEL_GROUP", "tp". Where there is no data parallelism it reaches
+ * over the job, too. */
 static bool says_tensor(const char *says)
 {
     size_t n = says ? strlen(says) : 0;
@@ -349,10 +372,12 @@ static bool is_fixed(const struct traced_job *job, const struct trace_group_of_r
 static bool is_over_stages(const struct traced_job *job, const struct trace_group_of_ranks *group)
 {
     return job->stages > 1 && group && group->stride > 0 && group->stride % job->apart == 0 &&
-           stage_of(job, group->first) + (group->ranks - 1) * (group->stride / job->apart) < job->stages;
+           stage_of(job, group->first) + (group->ranks - 1) * (group->stride / job->apart) <
+               job->stages;
 }
 
-bool ranks_grow(const struct traced_job *job, const struct traced *traced, const struct trace_activity *activity)
+bool ranks_grow(const struct traced_job *job, const struct traced *traced,
+    const struct trace_activity *activity)
 {
     const struct trace_group_of_ranks *group = trace_ranks_group_of(traced, activity);
     if (activity->kind == COLL_SEND_RECV && activity->n_messages > 0)
@@ -360,26 +385,28 @@ bool ranks_grow(const struct traced_job *job, const struct traced *traced, const
     if (!group)
         return activity->ranks == job->ranks;
     int reach = group->ranks * group->stride;
-    return (reach == job->ranks || (job->outermost && reach == job->apart)) && !is_over_stages(job, group) &&
-           !is_fixed(job, group);
+    return (reach == job->ranks || (job->outermost && reach == job->apart)) &&
+           !is_over_stages(job, group) && !is_fixed(job, group);
 }
 
-enum plan_parallelism ranks_serve(
-    const struct traced_job *job, const struct traced *traced, const struct trace_activity *activity)
+enum plan_parallelism ranks_serve(const struct traced_job *job, const struct traced *traced,
+    const struct trace_activity *activity)
 {
     if (ranks_grow(job, traced, activity))
         return PARALLEL_DATA;
-    return is_over_stages(job, trace_ranks_group_of(traced, activity)) ? PARALLEL_PIPELINE : PARALLEL_TENSOR;
+    return is_over_stages(job, trace_ranks_group_of(traced, activity)) ? PARALLEL_PIPELINE
+                                                                       : PARALLEL_TENSOR;
 }
 
-/* Programs are simulated by the first rank of each, so a group that has one of those has all whose programs it meets.
- */
+/* Programs are simulated by the first rank of each, so a group that has one of those has all whose
+ * programs it meets. */
 static bool is_nested(const struct traced_job *job, const struct mesh_group *ranks)
 {
-    int width = job->inner_apart, block = width * job->inner, stride = ranks->stride, reach = ranks->size * stride;
-    return job->inner == 1 ||
-           ((stride % width == 0 || width % stride == 0) && (stride % block == 0 || block % stride == 0) &&
-               (reach % block == 0 || block % reach == 0));
+    int width = job->inner_apart, block = width * job->inner, stride = ranks->stride,
+        reach = ranks->size * stride;
+    return job->inner == 1 || ((stride % width == 0 || width % stride == 0) &&
+                                  (stride % block == 0 || block % stride == 0) &&
+                                  (reach % block == 0 || block % reach == 0));
 }
 
 /* Neither all of the job or stage nor a part of it that lies in one stage. */
@@ -392,15 +419,17 @@ static bool is_across(const struct traced_job *job, const struct mesh_group *ran
 }
 
 /* Groups over stages, within a stage, and over all of it have different periods. */
-enum status ranks_of_group(struct mesh_group *out, const struct traced_job *job, const struct traced *traced,
-    const struct trace_activity *activity)
+enum status ranks_of_group(struct mesh_group *out, const struct traced_job *job,
+    const struct traced *traced, const struct trace_activity *activity)
 {
     const struct trace_group_of_ranks *group = trace_ranks_group_of(traced, activity);
     int all = job->ranks * job->growth, apart = job->apart * (job->outermost ? job->growth : 1);
     int stride = group ? group->stride : 1;
     int size = activity->ranks * (ranks_grow(job, traced, activity) ? job->growth : 1);
-    *out = (struct mesh_group){
-        .size = size, .stride = stride, .width = stride, .period = size * stride > all ? all : size * stride};
+    *out = (struct mesh_group){.size = size,
+        .stride = stride,
+        .width = stride,
+        .period = size * stride > all ? all : size * stride};
     if (is_over_stages(job, group))
         *out = (struct mesh_group){.size = size,
             .stride = stride / job->apart * apart,
@@ -409,30 +438,36 @@ enum status ranks_of_group(struct mesh_group *out, const struct traced_job *job,
             .offset = stage_of(job, group->first) * apart};
     else if (is_across(job, out, all))
         return ranks_refuse(job, traced, activity,
-            arena_printf(job->arena, "its group of %d ranks, %d apart, is over a part of the %d stages, %d ranks apart",
+            arena_printf(job->arena,
+                "its group of %d ranks, %d apart, is over a part of the %d stages, %d ranks apart",
                 activity->ranks, stride, job->stages, job->apart));
     if (!is_nested(job, out))
         return ranks_refuse(job, traced, activity,
             arena_printf(job->arena,
-                "its group of %d ranks, %d apart, does not fit traced ranks that are %d, %d apart; give all ranks, or "
+                "its group of %d ranks, %d apart, does not fit traced ranks that are %d, %d apart; "
+                "give all ranks, or "
                 "one of each stage",
                 size, stride, job->inner, job->inner_apart));
     int node = hw_gpus_per_node(job->options->hw);
     if (mesh_group_is_valid(out, all) && mesh_group_lies_evenly(out, all, node))
         return STATUS_OK;
     return ranks_refuse(job, traced, activity,
-        arena_printf(job->arena, "its group of %d ranks, %d apart, does not fit %d GPUs in nodes of %d", out->size,
+        arena_printf(job->arena,
+            "its group of %d ranks, %d apart, does not fit %d GPUs in nodes of %d", out->size,
             out->stride, all, node));
 }
 
 /* ---- messages ---- */
 
-/* Messages of several groups between two ranks have several tags. By what is said of a group: its name may be another
- * on each pipeline. */
-static int pipe_of(struct traced_job *job, const struct traced *traced, const struct trace_message *message)
+/* Messages of several groups between two ranks have several tags. By what is said of a group: its
+ * name may be another on each pipeline. */
+static int pipe_of(
+    struct traced_job *job, const struct traced *traced, const struct trace_message *message)
 {
-    const struct trace_group_of_ranks *group = message->group < 0 ? NULL : &traced->trace->groups.at[message->group];
-    const char *name = group && group->says && strcmp(group->says, "undefined") != 0 ? group->says : "";
+    const struct trace_group_of_ranks *group =
+        message->group < 0 ? NULL : &traced->trace->groups.at[message->group];
+    const char *name =
+        group && group->says && strcmp(group->says, "undefined") != 0 ? group->says : "";
     for (int i = 0; i < job->pipes.n; i++)
         if (strcmp(job->pipes.at[i], name) == 0)
             return i;
@@ -445,8 +480,9 @@ struct plan_channel ranks_channel(
 {
     int here = stage_of(job, traced->rank), there = stage_of(job, message->peer);
     int delta = message->sends ? there - here : here - there;
-    return (struct plan_channel){
-        .axis = AXIS_PP, .delta = (delta + job->stages) % job->stages, .tag = pipe_of(job, traced, message)};
+    return (struct plan_channel){.axis = AXIS_PP,
+        .delta = (delta + job->stages) % job->stages,
+        .tag = pipe_of(job, traced, message)};
 }
 
 /* ---- the plan ---- */

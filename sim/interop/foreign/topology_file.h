@@ -1,4 +1,5 @@
-/* Private to foreign: between the two readers behind topology_read and what they say of the machine. */
+/* Private to foreign: between the two readers behind topology_read and what they say of the
+ * machine. */
 #ifndef FLOPCAST_FOREIGN_TOPOLOGY_FILE_H
 #define FLOPCAST_FOREIGN_TOPOLOGY_FILE_H
 
@@ -31,16 +32,18 @@ struct topology_devices {
     VEC(struct topology_nic) nics;
 };
 
-/* The only code that sees expat. devices->gpus has at least one after STATUS_OK; the caller frees the arrays. */
+/* The only code that sees expat. devices->gpus has at least one after STATUS_OK; the caller frees
+ * the arrays. */
 enum status topology_read_xml(
     struct topology_devices *devices, struct input *input, struct arena *arena, struct diag *diag);
 
 enum status topology_read_matrix(
     struct topology_dump *out, struct input *input, struct arena *arena, struct diag *diag);
 
-/* out->bridge_links of GPUs that NVLinks do not join all together; an error at `at` where they are no pairs either. */
-enum status topology_judge_bridges(
-    struct topology_dump *out, const int *links, struct source_pos at, struct arena *arena, struct diag *diag);
+/* out->bridge_links of GPUs that NVLinks do not join all together; an error at `at` where they are
+ * no pairs either. */
+enum status topology_judge_bridges(struct topology_dump *out, const int *links,
+    struct source_pos at, struct arena *arena, struct diag *diag);
 
 /* Whether links join all of the GPUs; links[a * gpus + b] > 0: a reaches b. */
 bool topology_joined(const int *links, int gpus);

@@ -33,14 +33,14 @@ static void say_order(struct topology_dump *out, const int *partners, struct are
             order = arena_printf(arena, "%s%s%d,%d", order, *order ? "," : "", a, partners[a]);
     }
     if (!neighbours)
-        vec_push(&out->remarks,
-            arena_printf(arena,
-                "Bridges do not join neighbours, as the node has them: start jobs with CUDA_VISIBLE_DEVICES=%s.",
-                order));
+        vec_push(&out->remarks, arena_printf(arena,
+                                    "Bridges do not join neighbours, as the node has them: start "
+                                    "jobs with CUDA_VISIBLE_DEVICES=%s.",
+                                    order));
 }
 
-enum status topology_judge_bridges(
-    struct topology_dump *out, const int *links, struct source_pos at, struct arena *arena, struct diag *diag)
+enum status topology_judge_bridges(struct topology_dump *out, const int *links,
+    struct source_pos at, struct arena *arena, struct diag *diag)
 {
     int n = out->gpus, bridged = 0, joined = -1, *partners = ARENA_ARRAY(arena, int, n), most = 0;
     int least = TOPOLOGY_MAX_LINKS;
@@ -58,8 +58,10 @@ enum status topology_judge_bridges(
         say_order(out, partners, arena);
     else if (joined >= 0)
         return diag_input(diag, at,
-            "NVLinks join GPU%d to others, but neither all GPUs together nor all of them in pairs; describe the GPUs "
-            "that they join (CUDA_VISIBLE_DEVICES), or take the NVLinks out of this file to do without them",
+            "NVLinks join GPU%d to others, but neither all GPUs together nor all of them in pairs; "
+            "describe the GPUs "
+            "that they join (CUDA_VISIBLE_DEVICES), or take the NVLinks out of this file to do "
+            "without them",
             joined);
     return STATUS_OK;
 }

@@ -13,7 +13,12 @@
 
 enum { MAX_COLUMNS = 2 * TOPOLOGY_MAX_GPUS, MAX_WORDS = MAX_COLUMNS + 16 };
 
-enum { CELL_NONE = -1, CELL_SELF = -2, CELL_SWITCH = -3, CELL_FAR = -4 }; /* 0 and more: the number of NVLinks */
+enum {
+    CELL_NONE = -1,
+    CELL_SELF = -2,
+    CELL_SWITCH = -3,
+    CELL_FAR = -4
+}; /* 0 and more: the number of NVLinks */
 
 struct matrix {
     struct input *input;
@@ -57,7 +62,8 @@ static void topology_matrix_split(struct words *out, char *text)
 /* The number of "GPU12", -1 for any other word. */
 static int gpu_number(const char *word)
 {
-    if (strncmp(word, "GPU", 3) != 0 || strlen(word) > 7 || !word[3] || word[3 + strspn(word + 3, "0123456789")])
+    if (strncmp(word, "GPU", 3) != 0 || strlen(word) > 7 || !word[3] ||
+        word[3 + strspn(word + 3, "0123456789")])
         return -1;
     return atoi(word + 3);
 }
@@ -67,19 +73,21 @@ static int topology_matrix_cell(const char *word)
     static const struct {
         const char *word;
         int kind;
-    } kinds[] = {{"X", CELL_SELF}, {"PIX", CELL_SWITCH}, {"PXB", CELL_SWITCH}, {"PHB", CELL_FAR}, {"NODE", CELL_FAR},
-        {"SYS", CELL_FAR}, {"SOC", CELL_FAR}, {"N/A", CELL_FAR}};
+    } kinds[] = {{"X", CELL_SELF}, {"PIX", CELL_SWITCH}, {"PXB", CELL_SWITCH}, {"PHB", CELL_FAR},
+        {"NODE", CELL_FAR}, {"SYS", CELL_FAR}, {"SOC", CELL_FAR}, {"N/A", CELL_FAR}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(word, kinds[i].word) == 0)
             return kinds[i].kind;
-    if (strncmp(word, "NV", 2) == 0 && strlen(word) <= 5 && word[2] && !word[2 + strspn(word + 2, "0123456789")])
+    if (strncmp(word, "NV", 2) == 0 && strlen(word) <= 5 && word[2] &&
+        !word[2 + strspn(word + 2, "0123456789")])
         return atoi(word + 2);
     return CELL_NONE;
 }
 
 static void topology_matrix_refuse(struct matrix *m, int line, const char *sentence)
 {
-    m->status = diag_input(m->diag, (struct source_pos){input_name(m->input), line, 1}, "%s", sentence);
+    m->status =
+        diag_input(m->diag, (struct source_pos){input_name(m->input), line, 1}, "%s", sentence);
 }
 
 /* The first line whose words begin with GPU0 and are no cells: GPUs in order, NICs, then "CPU
@@ -90,10 +98,12 @@ static void take_header(struct matrix *m, const struct words *words, int line)
         (words->n > 1 && topology_matrix_cell(words->at[1]) != CELL_NONE))
         return;
     int n = 0;
-    while (n < words->n && n < MAX_COLUMNS && strcmp(words->at[n], "CPU") != 0 && strcmp(words->at[n], "NUMA") != 0) {
+    while (n < words->n && n < MAX_COLUMNS && strcmp(words->at[n], "CPU") != 0 &&
+           strcmp(words->at[n], "NUMA") != 0) {
         int gpu = gpu_number(words->at[n]);
         if (gpu >= 0 && (gpu != m->gpus || n != m->gpus || gpu == TOPOLOGY_MAX_GPUS)) {
-            topology_matrix_refuse(m, line, "the columns must be GPU0, GPU1, ... in order, then NICs");
+            topology_matrix_refuse(
+                m, line, "the columns must be GPU0, GPU1, ... in order, then NICs");
             return;
         }
         m->gpus += gpu >= 0;
@@ -122,7 +132,8 @@ static void topology_matrix_take_row(struct matrix *m, const struct words *words
     if (gpu < 0 || topology_matrix_cell(words->at[1]) == CELL_NONE)
         return;
     int cells = 0;
-    while (cells + 1 < words->n && cells < m->n_columns && topology_matrix_cell(words->at[cells + 1]) != CELL_NONE)
+    while (cells + 1 < words->n && cells < m->n_columns &&
+           topology_matrix_cell(words->at[cells + 1]) != CELL_NONE)
         cells++;
     char text[160];
     if (gpu >= m->gpus)
@@ -130,10 +141,12 @@ static void topology_matrix_take_row(struct matrix *m, const struct words *words
     else if (m->seen[gpu])
         snprintf(text, sizeof text, "GPU%d a second time; give one matrix", gpu);
     else if (cells < m->n_columns)
-        snprintf(text, sizeof text, "GPU%d has %d cells of %d (X, NV#, PIX, PXB, PHB, NODE, SYS); the line may be cut",
-            gpu, cells, m->n_columns);
+        snprintf(text, sizeof text,
+            "GPU%d has %d cells of %d (X, NV#, PIX, PXB, PHB, NODE, SYS); the line may be cut", gpu,
+            cells, m->n_columns);
     else if (!crosses_itself(words, gpu, m->n_columns))
-        snprintf(text, sizeof text, "GPU%d: X is wanted below its own column, and below no other", gpu);
+        snprintf(
+            text, sizeof text, "GPU%d: X is wanted below its own column, and below no other", gpu);
     else
         *text = '\0';
     if (*text) {
@@ -158,7 +171,8 @@ static enum status read_lines(struct matrix *m)
     struct input_line line = {0};
     size_t bytes = 0;
     enum status status = STATUS_OK;
-    while ((status = input_line(m->input, &line, m->diag)) == STATUS_OK && line.text && m->status == STATUS_OK) {
+    while ((status = input_line(m->input, &line, m->diag)) == STATUS_OK && line.text &&
+           m->status == STATUS_OK) {
         bytes += strlen(line.text);
         if (bytes > TOPOLOGY_MAX_BYTES) {
             topology_matrix_refuse(m, line.number, "this is no topology: it does not end");
@@ -180,14 +194,16 @@ static enum status topology_matrix_check(const struct matrix *m)
     struct source_pos at = {input_name(m->input), m->header_line, 1};
     if (m->header_line == 0)
         return diag_input(m->diag, (struct source_pos){.file = input_name(m->input)},
-            "neither XML of NCCL (NCCL_TOPO_DUMP_FILE) nor a matrix of `nvidia-smi topo -m`: no line of columns GPU0 "
+            "neither XML of NCCL (NCCL_TOPO_DUMP_FILE) nor a matrix of `nvidia-smi topo -m`: no "
+            "line of columns GPU0 "
             "GPU1 ...");
     for (int a = 0; a < m->gpus; a++) {
         if (!m->seen[a])
             return diag_input(m->diag, at, "no row of GPU%d", a);
         for (int b = 0; b < a; b++)
             if (m->links[a * m->gpus + b] != m->links[b * m->gpus + a])
-                return diag_input(m->diag, at, "GPU%d and GPU%d do not agree on their NVLinks: %d and %d", b, a,
+                return diag_input(m->diag, at,
+                    "GPU%d and GPU%d do not agree on their NVLinks: %d and %d", b, a,
                     m->links[b * m->gpus + a], m->links[a * m->gpus + b]);
     }
     return STATUS_OK;
@@ -201,7 +217,8 @@ static enum status topology_matrix_judge_links(struct topology_dump *out, const 
         int sum = 0;
         for (int b = 0; b < m->gpus; b++) {
             sum += m->links[a * m->gpus + b];
-            most_cell = m->links[a * m->gpus + b] > most_cell ? m->links[a * m->gpus + b] : most_cell;
+            most_cell =
+                m->links[a * m->gpus + b] > most_cell ? m->links[a * m->gpus + b] : most_cell;
         }
         least = least < 0 || sum < least ? sum : least;
     }
@@ -210,8 +227,8 @@ static enum status topology_matrix_judge_links(struct topology_dump *out, const 
     out->links = !joined ? 0 : least > TOPOLOGY_MAX_LINKS ? most_cell : least;
     if (joined)
         return STATUS_OK;
-    return topology_judge_bridges(
-        out, m->links, (struct source_pos){input_name(m->input), m->header_line, 1}, m->arena, m->diag);
+    return topology_judge_bridges(out, m->links,
+        (struct source_pos){input_name(m->input), m->header_line, 1}, m->arena, m->diag);
 }
 
 static void topology_matrix_judge_nics(struct topology_dump *out, const struct matrix *m)
@@ -224,13 +241,15 @@ static void topology_matrix_judge_nics(struct topology_dump *out, const struct m
     }
     out->nics = close > 0 ? close : nics;
     if (close > 0 && close < nics)
-        vec_push(&out->remarks, arena_printf(m->arena,
-                                    "NICs not behind the PCI switch of a GPU (PIX, PXB), while others are, are left "
-                                    "out: %d, as %s.",
-                                    nics - close, far));
+        vec_push(&out->remarks,
+            arena_printf(m->arena,
+                "NICs not behind the PCI switch of a GPU (PIX, PXB), while others are, are left "
+                "out: %d, as %s.",
+                nics - close, far));
 }
 
-enum status topology_read_matrix(struct topology_dump *out, struct input *input, struct arena *arena, struct diag *diag)
+enum status topology_read_matrix(
+    struct topology_dump *out, struct input *input, struct arena *arena, struct diag *diag)
 {
     struct matrix *m = xcalloc(1, sizeof *m);
     m->input = input;

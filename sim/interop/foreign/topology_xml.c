@@ -36,7 +36,8 @@ struct reader {
     struct topology_devices *found;
 };
 
-static void topology_xml_refuse(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void topology_xml_refuse(struct reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void topology_xml_refuse(struct reader *r, const char *format, ...)
 {
     va_list args;
@@ -44,8 +45,8 @@ static void topology_xml_refuse(struct reader *r, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    struct source_pos at = {
-        input_name(r->input), (int)XML_GetCurrentLineNumber(r->expat), (int)XML_GetCurrentColumnNumber(r->expat) + 1};
+    struct source_pos at = {input_name(r->input), (int)XML_GetCurrentLineNumber(r->expat),
+        (int)XML_GetCurrentColumnNumber(r->expat) + 1};
     r->status = diag_input(r->diag, at, "%s", text);
     if (r->diag->n_errors >= DIAG_MAX_ERRORS)
         XML_StopParser(r->expat, XML_FALSE);
@@ -77,20 +78,22 @@ static int topology_xml_number(
     long value = strtol(text, &end, 10);
     if (end != text && *end == '\0' && value >= low && value <= high)
         return (int)value;
-    topology_xml_refuse(r, "%s is '%.40s'; a whole number from %d to %d is wanted", name, text, low, high);
+    topology_xml_refuse(
+        r, "%s is '%.40s'; a whole number from %d to %d is wanted", name, text, low, high);
     return missing;
 }
 
-/* NCCL's rule for a PCI link: GB/s = lanes x rate / 80, where x16 of generation 3 makes 12 GB/s (src/graph/topo.h). A
- * width of 0 stands for 16, and a link of unknown speed for generation 3, as NCCL takes them. */
+/* NCCL's rule for a PCI link: GB/s = lanes x rate / 80, where x16 of generation 3 makes 12 GB/s
+ * (src/graph/topo.h). A width of 0 stands for 16, and a link of unknown speed for generation 3, as
+ * NCCL takes them. */
 static double pci_Bps(const char *speed, int width, bool *unknown)
 {
     static const struct {
         const char *speed;
         int rate;
-    } generations[] = {{"2.5 GT/s", 15}, {"5 GT/s", 30}, {"5.0 GT/s", 30}, {"8 GT/s", 60}, {"8.0 GT/s", 60},
-        {"16 GT/s", 120}, {"16.0 GT/s", 120}, {"32 GT/s", 240}, {"32.0 GT/s", 240}, {"64 GT/s", 480},
-        {"64.0 GT/s", 480}};
+    } generations[] = {{"2.5 GT/s", 15}, {"5 GT/s", 30}, {"5.0 GT/s", 30}, {"8 GT/s", 60},
+        {"8.0 GT/s", 60}, {"16 GT/s", 120}, {"16.0 GT/s", 120}, {"32 GT/s", 240},
+        {"32.0 GT/s", 240}, {"64 GT/s", 480}, {"64.0 GT/s", 480}};
     static const int generation_3 = 60, full_width = 16;
     int rate = 0;
     for (size_t i = 0; speed && i < sizeof generations / sizeof *generations; i++)
@@ -107,7 +110,8 @@ static void open_pci(struct reader *r, const char **attributes)
     int width = topology_xml_number(r, attributes, "link_width", 0, 64, 0);
     if (!busid)
         topology_xml_refuse(r, "a pci element without busid");
-    struct pci pci = {.busid = arena_strdup(r->arena, busid ? busid : ""), .depth = r->depth, .gpu = -1};
+    struct pci pci = {
+        .busid = arena_strdup(r->arena, busid ? busid : ""), .depth = r->depth, .gpu = -1};
     if (device)
         pci.device = arena_strdup(r->arena, device);
     pci.Bps = pci_Bps(topology_xml_attribute(attributes, "link_speed"), width, &pci.guessed);
@@ -131,7 +135,8 @@ static void open_gpu(struct reader *r, const char **attributes)
     struct pci *pci = &r->pci[r->n_pci - 1];
     if (filled(attributes, "gcn")) { /* what counts before the version, which is RCCL's own */
         topology_xml_refuse(r,
-            "a GPU of AMD's (%.20s), as RCCL writes it; nodes of Volta to Blackwell are made of such files: copy "
+            "a GPU of AMD's (%.20s), as RCCL writes it; nodes of Volta to Blackwell are made of "
+            "such files: copy "
             "topologies/nodes/8x-mi300x.yaml or 8x-mi355x.yaml and change what differs",
             filled(attributes, "gcn"));
         XML_StopParser(r->expat, XML_FALSE);
@@ -153,8 +158,8 @@ static void open_gpu(struct reader *r, const char **attributes)
                                   .cpu = r->cpus});
 }
 
-/* Targets are GPUs (PCI class 0x03....), switches (0x068000) or POWER CPUs (0x068001), whose links carry no traffic
- * between GPUs. */
+/* Targets are GPUs (PCI class 0x03....), switches (0x068000) or POWER CPUs (0x068001), whose links
+ * carry no traffic between GPUs. */
 static void open_nvlink(struct reader *r, const char **attributes)
 {
     int gpu = r->n_pci > 0 ? r->pci[r->n_pci - 1].gpu : -1;
@@ -170,28 +175,32 @@ static void open_nvlink(struct reader *r, const char **attributes)
     if (strcasecmp(target, r->pci[r->n_pci - 1].busid) == 0)
         topology_xml_refuse(r, "an nvlink from a gpu to itself");
     int count = topology_xml_number(r, attributes, "count", 1, TOPOLOGY_MAX_LINKS, 0);
-    bool to_switch = class && strcmp(class, "0x068000") == 0, to_gpu = class && strncmp(class, "0x03", 4) == 0;
+    bool to_switch = class && strcmp(class, "0x068000") == 0,
+         to_gpu = class && strncmp(class, "0x03", 4) == 0;
     if (class && !to_switch && !to_gpu)
         return;
     r->found->gpus.at[gpu].links += count;
-    vec_push(
-        &r->found->nvlinks, (struct topology_nvlink){gpu, count, arena_strdup(r->arena, target), to_switch, to_gpu});
+    vec_push(&r->found->nvlinks,
+        (struct topology_nvlink){gpu, count, arena_strdup(r->arena, target), to_switch, to_gpu});
     if (r->found->gpus.at[gpu].links > TOPOLOGY_MAX_LINKS)
         topology_xml_refuse(r, "more than %d NVLinks of one GPU", TOPOLOGY_MAX_LINKS);
 }
 
-/* NCCL's rule for a NIC: GB/s = Mb/s / 8000, and 10 Gb/s for one of unknown speed (src/graph/topo.cc). */
+/* NCCL's rule for a NIC: GB/s = Mb/s / 8000, and 10 Gb/s for one of unknown speed
+ * (src/graph/topo.cc). */
 static void open_net(struct reader *r, const char **attributes)
 {
-    static const int unknown_Mbps = 10000, least_Mbps = 1000; /* below it no node file would take it */
+    static const int unknown_Mbps = 10000,
+                     least_Mbps = 1000; /* below it no node file would take it */
     const char *name = topology_xml_attribute(attributes, "name");
     int Mbps = topology_xml_number(r, attributes, "speed", -1, 100000000, 0);
     if (Mbps <= 0)
         Mbps = unknown_Mbps;
     if (Mbps < least_Mbps)
         topology_xml_refuse(r, "a NIC of %d Mb/s; collectives need at least %d", Mbps, least_Mbps);
-    vec_push(&r->found->nics, (struct topology_nic){name ? arena_strdup(r->arena, name) : "?", Mbps / 8000.0 * 1e9,
-                                  r->n_pci > 0 ? r->pci[r->n_pci - 1].Bps : HUGE_VAL});
+    vec_push(&r->found->nics,
+        (struct topology_nic){name ? arena_strdup(r->arena, name) : "?", Mbps / 8000.0 * 1e9,
+            r->n_pci > 0 ? r->pci[r->n_pci - 1].Bps : HUGE_VAL});
 }
 
 static void XMLCALL on_open(void *self, const char *name, const char **attributes)
@@ -236,11 +245,13 @@ static void XMLCALL on_close(void *self, const char *name)
     r->depth--;
 }
 
-static void XMLCALL on_doctype(void *self, const char *name, const char *system, const char *public, int has_subset)
+static void XMLCALL on_doctype(
+    void *self, const char *name, const char *system, const char *public, int has_subset)
 {
     struct reader *r = self;
     (void)name, (void)system, (void)public, (void)has_subset;
-    topology_xml_refuse(r, "a document type declaration; NCCL writes none, and entities are not expanded");
+    topology_xml_refuse(
+        r, "a document type declaration; NCCL writes none, and entities are not expanded");
     XML_StopParser(r->expat, XML_FALSE);
 }
 
@@ -257,7 +268,8 @@ static enum status topology_xml_parse(struct reader *r)
             return diag_input(r->diag, (struct source_pos){.file = input_name(r->input)},
                 "more than %d MiB; this is no topology", TOPOLOGY_MAX_BYTES >> 20);
         if (XML_Parse(r->expat, bytes, (int)n, n == 0) == XML_STATUS_ERROR) {
-            if (XML_GetErrorCode(r->expat) != XML_ERROR_ABORTED) /* else the reason has been reported */
+            if (XML_GetErrorCode(r->expat) !=
+                XML_ERROR_ABORTED) /* else the reason has been reported */
                 topology_xml_refuse(r, "no XML: %s", XML_ErrorString(XML_GetErrorCode(r->expat)));
             return r->status;
         }
@@ -281,8 +293,8 @@ enum status topology_read_xml(
     XML_SetStartDoctypeDeclHandler(r->expat, on_doctype);
     enum status status = topology_xml_parse(r);
     if (status == STATUS_OK && r->version != 1)
-        status =
-            diag_input(diag, (struct source_pos){input_name(input), 1, 1}, "version %d; only 1 is known", r->version);
+        status = diag_input(diag, (struct source_pos){input_name(input), 1, 1},
+            "version %d; only 1 is known", r->version);
     if (status == STATUS_OK && devices->gpus.n == 0)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)}, "no gpu in it");
     XML_ParserFree(r->expat);

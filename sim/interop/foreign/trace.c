@@ -19,7 +19,9 @@
 const char *trace_class_name(int class)
 {
     BUG_IF(class < 0 || class >= TRACE_CLASS_COUNT, "class %d", class);
-    return class == TRACE_COLLECTIVE ? "collective" : class == TRACE_OTHER ? "other" : kernel_kind_names[class];
+    return class == TRACE_COLLECTIVE ? "collective"
+           : class == TRACE_OTHER    ? "other"
+                                     : kernel_kind_names[class];
 }
 
 void trace_free(struct trace *trace)
@@ -61,11 +63,13 @@ int trace_name(struct trace *trace, const char *name, struct arena *arena)
 }
 
 /* When the host issued each op, and what it was blocked for. */
-static void take_host(struct trace *out, const struct exec_result *exec, int rank, struct trace_interval *issues)
+static void take_host(
+    struct trace *out, const struct exec_result *exec, int rank, struct trace_interval *issues)
 {
     for (int i = 0; i < exec->n_host_spans; i++) {
         const struct exec_host_span *span = &exec->host_spans[i];
-        struct trace_interval at = {span->start - exec->last_step_start, span->end - exec->last_step_start};
+        struct trace_interval at = {
+            span->start - exec->last_step_start, span->end - exec->last_step_start};
         if (span->rank == rank && span->kind == HOST_ISSUE)
             issues[span->op] = at;
         else if (span->rank == rank && span->kind == HOST_WAITS)
@@ -126,17 +130,20 @@ void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, s
 
 /* ---- sums ---- */
 
-static void add_to_group(struct trace_sum *out, const struct trace_activity *activity, double time_s)
+static void add_to_group(
+    struct trace_sum *out, const struct trace_activity *activity, double time_s)
 {
     for (int i = 0; i < out->groups.n; i++) {
         struct trace_group *group = &out->groups.at[i];
-        if (group->kind == activity->kind && group->ranks == activity->ranks && group->bytes == activity->bytes) {
+        if (group->kind == activity->kind && group->ranks == activity->ranks &&
+            group->bytes == activity->bytes) {
             group->count++;
             group->time_s += time_s;
             return;
         }
     }
-    vec_push(&out->groups, (struct trace_group){activity->kind, activity->ranks, activity->bytes, 1, time_s});
+    vec_push(&out->groups,
+        (struct trace_group){activity->kind, activity->ranks, activity->bytes, 1, time_s});
 }
 
 static void add_activities(struct trace_sum *out, const struct trace *trace)
@@ -230,15 +237,17 @@ double trace_bus_bytes(const struct trace_group *group)
     return group->bytes * coll_bus_factor((enum coll_kind)group->kind, group->ranks);
 }
 
-/* Shapes of GEMMs and attention by the operators that launched them: with record_shapes an operator has "Input Dims"
- * and "Input type", and what it launches has its "External id". Assumed: the result is of the inputs' type, FP32 is not
- * multiplied as TF32, attention is causal where there are as many queries as keys. */
+/* Shapes of GEMMs and attention by the operators that launched them: with record_shapes an operator
+ * has "Input Dims" and "Input type", and what it launches has its "External id". Assumed: the
+ * result is of the inputs' type, FP32 is not multiplied as TF32, attention is causal where there
+ * are as many queries as keys. */
 
 static const struct {
     const char *name;
     enum dtype dtype;
 } types[] = {{"float", DTYPE_FP32}, {"c10::BFloat16", DTYPE_BF16}, {"c10::Half", DTYPE_FP16},
-    {"c10::Float8_e4m3fn", DTYPE_FP8}, {"c10::Float8_e5m2", DTYPE_FP8}, {"signed char", DTYPE_INT8}};
+    {"c10::Float8_e4m3fn", DTYPE_FP8}, {"c10::Float8_e5m2", DTYPE_FP8},
+    {"signed char", DTYPE_INT8}};
 
 /* Sizes beyond are nonsense, and their products would overflow. */
 static bool is_sane(int64_t size)
@@ -276,10 +285,12 @@ static bool foreign_trace_same_product(const void *self, int32_t item)
     return kernel_same(&sought->trace->products.at[item], sought->work);
 }
 
-static int32_t foreign_trace_number_of(struct trace_shapes *shapes, struct trace *trace, const struct kernel_work *work)
+static int32_t foreign_trace_number_of(
+    struct trace_shapes *shapes, struct trace *trace, const struct kernel_work *work)
 {
     const struct sought sought = {trace, work};
-    int32_t found = index_find(&shapes->products, kernel_digest(work), foreign_trace_same_product, &sought);
+    int32_t found =
+        index_find(&shapes->products, kernel_digest(work), foreign_trace_same_product, &sought);
     if (found >= 0)
         return found;
     index_add(&shapes->products, kernel_digest(work), trace->products.n);
@@ -287,20 +298,22 @@ static int32_t foreign_trace_number_of(struct trace_shapes *shapes, struct trace
     return trace->products.n - 1;
 }
 
-void trace_shapes_take(struct trace_shapes *shapes, struct trace *trace, const struct kineto_event *event)
+void trace_shapes_take(
+    struct trace_shapes *shapes, struct trace *trace, const struct kineto_event *event)
 {
-    if (event->external <= 0 || !is_sane(event->batch) || !is_sane(event->m) || !is_sane(event->n) ||
-        !is_sane(event->k))
+    if (event->external <= 0 || !is_sane(event->batch) || !is_sane(event->m) ||
+        !is_sane(event->n) || !is_sane(event->k))
         return;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         enum dtype math = types[i].dtype;
         int64_t bytes = dtype_bytes(math);
         if (strcmp(event->dtype, types[i].name) != 0)
             continue;
-        struct kernel_work work = event->attends
-                                      ? foreign_trace_attention(event, math)
-                                      : kernel_gemm(event->m, event->n, event->k, event->batch, math, bytes, bytes);
-        vec_push(&shapes->list, (struct trace_shape){event->external, foreign_trace_number_of(shapes, trace, &work)});
+        struct kernel_work work = event->attends ? foreign_trace_attention(event, math)
+                                                 : kernel_gemm(event->m, event->n, event->k,
+                                                       event->batch, math, bytes, bytes);
+        vec_push(&shapes->list,
+            (struct trace_shape){event->external, foreign_trace_number_of(shapes, trace, &work)});
     }
 }
 
@@ -331,11 +344,12 @@ void trace_shapes_free(struct trace_shapes *shapes)
 
 /* What Kineto says of process groups, and of what waits for what.
  *
- * With enable_cuda_sync_events (PyTorch 2.1 and later, _ExperimentalConfig) there is an event of category cuda_sync for
- * each wait: "Stream Wait Event" (stream waits for what wait_on_stream had been given when the cudaEventRecord of
- * correlation wait_on_cuda_event_record_corr_id was called), "Event Sync" (the host does), "Stream Sync", "Context
- * Sync". These are taken, and of the runtime's calls only the records. Without them the calls are all there is: that a
- * stream waits, and that the host does, but not for what. Format: Kineto's CudaSyncActivity, as recalled, and as
+ * With enable_cuda_sync_events (PyTorch 2.1 and later, _ExperimentalConfig) there is an event of
+ * category cuda_sync for each wait: "Stream Wait Event" (stream waits for what wait_on_stream had
+ * been given when the cudaEventRecord of correlation wait_on_cuda_event_record_corr_id was called),
+ * "Event Sync" (the host does), "Stream Sync", "Context Sync". These are taken, and of the
+ * runtime's calls only the records. Without them the calls are all there is: that a stream waits,
+ * and that the host does, but not for what. Format: Kineto's CudaSyncActivity, as recalled, and as
  * flopcast itself writes it. */
 
 /* ---- groups ---- */
@@ -355,7 +369,8 @@ static void foreign_trace_read_ranks(struct trace_group_of_ranks *group, const c
 {
     int32_t before = -1, stride = 0, said = 0, last = -1;
     bool even = true;
-    for (const char *at = text + strcspn(text, "0123456789"); *at; at += strcspn(at, "0123456789")) {
+    for (const char *at = text + strcspn(text, "0123456789"); *at;
+         at += strcspn(at, "0123456789")) {
         bool gap = before >= 0 && strstr(text, "...") && strstr(text, "...") < at && last < 0;
         int32_t rank = foreign_trace_number_at(at, &at);
         if (said == 0)
@@ -383,7 +398,8 @@ int trace_group_named(struct trace *trace, const struct kineto_event *event, str
     foreign_trace_read_ranks(&group, event->group_ranks);
     for (int g = 0; g < trace->groups.n; g++) {
         const struct trace_group_of_ranks *known = &trace->groups.at[g];
-        if (strcmp(known->name, event->group) == 0 && known->ranks == group.ranks && known->first == group.first &&
+        if (strcmp(known->name, event->group) == 0 && known->ranks == group.ranks &&
+            known->first == group.first &&
             known->stride == group.stride) /* one name, other ranks: of another rank in the file */
             return g;
     }
@@ -403,12 +419,14 @@ static void foreign_trace_push_wait(
                                .recorded = event->waited_record,
                                .stream = stream,
                                .on = on});
-    vec_push(&waits->waiters, (struct trace_waiter){event->process, event->category == KINETO_SYNC});
+    vec_push(
+        &waits->waiters, (struct trace_waiter){event->process, event->category == KINETO_SYNC});
 }
 
 void trace_waits_take(struct trace_waits *waits, const struct kineto_event *event)
 {
-    static const int64_t long_ns = 20000; /* of calls that give the GPU something, which mostly take 1 to 10 us */
+    static const int64_t long_ns =
+        20000; /* of calls that give the GPU something, which mostly take 1 to 10 us */
     bool calls = event->category != KINETO_SYNC;
     int32_t on = calls ? TRACE_ANY_STREAM : (int32_t)event->waited_stream;
     waits->says |= !calls;
@@ -423,7 +441,8 @@ void trace_waits_take(struct trace_waits *waits, const struct kineto_event *even
             foreign_trace_push_wait(waits, event, TRACE_HOST, TRACE_SLOW_CALL);
         break;
     case CALL_STREAM_WAIT:
-        foreign_trace_push_wait(waits, event, calls ? TRACE_ANY_STREAM : (int32_t)event->stream, on);
+        foreign_trace_push_wait(
+            waits, event, calls ? TRACE_ANY_STREAM : (int32_t)event->stream, on);
         if (calls && event->duration_ns > long_ns)
             foreign_trace_push_wait(waits, event, TRACE_HOST, TRACE_SLOW_CALL);
         break;
@@ -431,7 +450,8 @@ void trace_waits_take(struct trace_waits *waits, const struct kineto_event *even
         foreign_trace_push_wait(waits, event, TRACE_HOST, on);
         break;
     case CALL_STREAM_SYNC:
-        foreign_trace_push_wait(waits, event, TRACE_HOST, calls ? TRACE_ANY_STREAM : (int32_t)event->stream);
+        foreign_trace_push_wait(
+            waits, event, TRACE_HOST, calls ? TRACE_ANY_STREAM : (int32_t)event->stream);
         break;
     case CALL_DEVICE_SYNC:
         foreign_trace_push_wait(waits, event, TRACE_HOST, TRACE_ALL_STREAMS);
@@ -459,10 +479,11 @@ static int foreign_trace_by_start(const void *a, const void *b)
 static ps_t recorded_at(const struct trace_waits *waits, int64_t correlation, int64_t origin_ns)
 {
     const struct trace_record wanted = {.correlation = correlation};
-    const struct trace_record *found = correlation == 0 || waits->records.n == 0
-                                           ? NULL
-                                           : bsearch(&wanted, waits->records.at, (size_t)waits->records.n,
-                                                 sizeof wanted, foreign_trace_by_correlation);
+    const struct trace_record *found =
+        correlation == 0 || waits->records.n == 0
+            ? NULL
+            : bsearch(&wanted, waits->records.at, (size_t)waits->records.n, sizeof wanted,
+                  foreign_trace_by_correlation);
     return found ? trace_ps(found->start_ns, origin_ns) : PS_NEVER;
 }
 
@@ -472,27 +493,32 @@ static bool foreign_trace_counts(const struct trace_waits *waits, const struct t
     return !waits->says || wait->on != TRACE_ANY_STREAM;
 }
 
-void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t process, int64_t origin_ns)
+void trace_waits_finish(
+    struct trace_waits *waits, struct trace *trace, int64_t process, int64_t origin_ns)
 {
     bool own[2] = {false, false}; /* of calls, of cuda_sync events */
     for (int i = 0; i < waits->list.n; i++)
         own[waits->waiters.at[i].sync] |= waits->waiters.at[i].process == process;
     trace->says_waits = waits->says;
     if (waits->records.n > 1)
-        qsort(waits->records.at, (size_t)waits->records.n, sizeof *waits->records.at, foreign_trace_by_correlation);
+        qsort(waits->records.at, (size_t)waits->records.n, sizeof *waits->records.at,
+            foreign_trace_by_correlation);
     for (int i = 0; i < waits->list.n; i++) {
         struct trace_wait wait = waits->list.at[i];
         const struct trace_waiter *waiter = &waits->waiters.at[i];
-        if (!foreign_trace_counts(waits, &wait) || (own[waiter->sync] && waiter->process != process))
+        if (!foreign_trace_counts(waits, &wait) ||
+            (own[waiter->sync] && waiter->process != process))
             continue;
         bool all_so_far = wait.on != TRACE_ANY_STREAM && wait.recorded == 0;
-        wait.recorded = all_so_far ? trace_ps(wait.start, origin_ns) : recorded_at(waits, wait.recorded, origin_ns);
+        wait.recorded = all_so_far ? trace_ps(wait.start, origin_ns)
+                                   : recorded_at(waits, wait.recorded, origin_ns);
         wait.start = trace_ps(wait.start, origin_ns);
         wait.end = trace_ps(wait.end, origin_ns);
         vec_push(&trace->waits, wait);
     }
     if (trace->waits.n > 1)
-        qsort(trace->waits.at, (size_t)trace->waits.n, sizeof *trace->waits.at, foreign_trace_by_start);
+        qsort(trace->waits.at, (size_t)trace->waits.n, sizeof *trace->waits.at,
+            foreign_trace_by_start);
 }
 
 void trace_waits_free(struct trace_waits *waits)

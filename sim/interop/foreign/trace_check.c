@@ -34,19 +34,21 @@ void trace_check_free(struct trace_check *check)
 
 /* ---- collectives ---- */
 
-/* How far apart two messages of one collective are; below 0: they are not of one collective. Flat parameters are padded
- * to the number of ranks, which a few bytes more or less come from. */
-static double trace_check_apart(const struct trace_group *measured, const struct trace_group *simulated)
+/* How far apart two messages of one collective are; below 0: they are not of one collective. Flat
+ * parameters are padded to the number of ranks, which a few bytes more or less come from. */
+static double trace_check_apart(
+    const struct trace_group *measured, const struct trace_group *simulated)
 {
     static const double padding = 0.02;
-    if (measured->kind != simulated->kind || measured->kind == TRACE_UNKNOWN_KIND || measured->bytes <= 0 ||
-        (measured->ranks > 0 && measured->ranks != simulated->ranks))
+    if (measured->kind != simulated->kind || measured->kind == TRACE_UNKNOWN_KIND ||
+        measured->bytes <= 0 || (measured->ranks > 0 && measured->ranks != simulated->ranks))
         return -1;
     double ratio = fabs(log(measured->bytes / simulated->bytes));
     return ratio <= padding ? ratio : -1;
 }
 
-/* Each measured one with the nearest that is left, the longest first; without a simulation none has any. */
+/* Each measured one with the nearest that is left, the longest first; without a simulation none has
+ * any. */
 static void pair_collectives(struct trace_check *check)
 {
     const struct trace_sum *measured = &check->measured, *simulated = &check->simulated;
@@ -64,8 +66,8 @@ static void pair_collectives(struct trace_check *check)
         }
         if (best >= 0)
             taken[best] = true;
-        vec_push(
-            &check->pairs, (struct trace_pair){&measured->groups.at[m], best < 0 ? NULL : &simulated->groups.at[best]});
+        vec_push(&check->pairs, (struct trace_pair){&measured->groups.at[m],
+                                    best < 0 ? NULL : &simulated->groups.at[best]});
     }
     for (int s = 0; s < simulated->groups.n; s++)
         if (!taken[s])
@@ -92,7 +94,8 @@ static const char *in_ms(struct arena *arena, double s, bool sign)
 {
     double ms = 1e3 * s, size = fabs(ms);
     int digits = size >= 1000 ? 0 : size >= 1 ? 1 : 3;
-    return sign ? arena_printf(arena, "%+.*f ms", digits, ms) : arena_printf(arena, "%.*f ms", digits, ms);
+    return sign ? arena_printf(arena, "%+.*f ms", digits, ms)
+                : arena_printf(arena, "%.*f ms", digits, ms);
 }
 
 static const char *in_count(struct arena *arena, double n)
@@ -102,18 +105,20 @@ static const char *in_count(struct arena *arena, double n)
 
 /* what: "gemm kernels take". Texts carry both values, so a reader can judge a percentage of
  * little. */
-static void trace_check_differ(
-    struct trace_check *check, bool part, const char *what, double measured_s, double simulated_s, const char *why)
+static void trace_check_differ(struct trace_check *check, bool part, const char *what,
+    double measured_s, double simulated_s, const char *why)
 {
     struct arena *arena = &check->arena;
-    double by_s = measured_s - simulated_s, percent = simulated_s > 0 ? 100 * by_s / simulated_s : 0;
+    double by_s = measured_s - simulated_s,
+           percent = simulated_s > 0 ? 100 * by_s / simulated_s : 0;
     if (fabs(by_s) < least_share * check->measured.step_s)
         return;
-    const char *times = fabs(percent) >= 1000 ? arena_printf(arena, " (%.0f times as long)", measured_s / simulated_s)
-                        : percent != 0        ? arena_printf(arena, " (%+.0f %%)", percent)
-                                              : "";
-    const char *text = arena_printf(arena, "%s: %s %s, simulated %s%s%s", in_ms(arena, by_s, true), what,
-        in_ms(arena, measured_s, false), in_ms(arena, simulated_s, false), times, why);
+    const char *times = fabs(percent) >= 1000
+                            ? arena_printf(arena, " (%.0f times as long)", measured_s / simulated_s)
+                        : percent != 0 ? arena_printf(arena, " (%+.0f %%)", percent)
+                                       : "";
+    const char *text = arena_printf(arena, "%s: %s %s, simulated %s%s%s", in_ms(arena, by_s, true),
+        what, in_ms(arena, measured_s, false), in_ms(arena, simulated_s, false), times, why);
     vec_push(&check->differences, (struct trace_difference){text, by_s, part});
 }
 
@@ -122,15 +127,17 @@ static void differ_by_class(struct trace_check *check)
     struct arena *arena = &check->arena;
     const struct trace_sum *measured = &check->measured, *simulated = &check->simulated;
     for (int c = 0; c < TRACE_COLLECTIVE; c++) {
-        const char *why = simulated->class_count[c] == 0  ? "; the simulation has no such kernels"
-                          : measured->class_count[c] == 0 ? "; the trace has no such kernels"
-                                                          : arena_printf(arena, "; %s kernels, simulated %s",
-                                                                in_count(arena, measured->class_count[c]),
-                                                                in_count(arena, simulated->class_count[c]));
+        const char *why = simulated->class_count[c] == 0 ? "; the simulation has no such kernels"
+                          : measured->class_count[c] == 0
+                              ? "; the trace has no such kernels"
+                              : arena_printf(arena, "; %s kernels, simulated %s",
+                                    in_count(arena, measured->class_count[c]),
+                                    in_count(arena, simulated->class_count[c]));
         if (c == TRACE_OTHER)
             why = "; no class is known for these kernels, so they are missing elsewhere";
-        trace_check_differ(check, false, arena_printf(arena, "%s kernels take", trace_class_name(c)),
-            measured->class_s[c], simulated->class_s[c], why);
+        trace_check_differ(check, false,
+            arena_printf(arena, "%s kernels take", trace_class_name(c)), measured->class_s[c],
+            simulated->class_s[c], why);
     }
 }
 
@@ -148,8 +155,10 @@ static void differ_by_collective(struct trace_check *check)
             }
         if (count[0] + count[1] == 0)
             continue;
-        const char *name = kind == TRACE_UNKNOWN_KIND ? "collectives of no known kind" : coll_kind_names[kind];
-        trace_check_differ(check, false, arena_printf(arena, "%s, hidden or not, takes", name), time_s[0], time_s[1],
+        const char *name =
+            kind == TRACE_UNKNOWN_KIND ? "collectives of no known kind" : coll_kind_names[kind];
+        trace_check_differ(check, false, arena_printf(arena, "%s, hidden or not, takes", name),
+            time_s[0], time_s[1],
             arena_printf(arena, "; %s of them, simulated %s, waiting for other ranks included",
                 in_count(arena, count[0]), in_count(arena, count[1])));
     }
@@ -169,7 +178,8 @@ static void rates(const struct trace_check *check, double *measured_Bps, double 
 {
     double bytes[2] = {0}, time_s[2] = {0};
     for (int i = 0; i < check->pairs.n; i++) {
-        const struct trace_group *sides[] = {check->pairs.at[i].measured, check->pairs.at[i].simulated};
+        const struct trace_group *sides[] = {
+            check->pairs.at[i].measured, check->pairs.at[i].simulated};
         for (int side = 0; side < 2 && sides[0] && sides[1]; side++) {
             bytes[side] += trace_bus_bytes(sides[side]) * sides[side]->count;
             time_s[side] += trace_bus_bytes(sides[side]) > 0 ? sides[side]->time_s : 0;
@@ -188,12 +198,14 @@ static const char *why_exposed(const struct trace_check *check, struct arena *ar
         return "; no collective is in both";
     double ratio = measured_Bps / simulated_Bps;
     if (ratio > 1 + alike)
-        return arena_printf(arena, "; collectives reach %.3g GB/s, more than the %.3g GB/s predicted",
-            GB * measured_Bps, GB * simulated_Bps);
-    return arena_printf(arena, "; collectives reach %.3g of %.3g GB/s predicted%s", GB * measured_Bps,
-        GB * simulated_Bps,
-        ratio < 1 - alike ? arena_printf(arena, ": %.0f %%, by the network or by waiting for ranks", 100 * ratio)
-                          : ", as predicted");
+        return arena_printf(arena,
+            "; collectives reach %.3g GB/s, more than the %.3g GB/s predicted", GB * measured_Bps,
+            GB * simulated_Bps);
+    return arena_printf(arena, "; collectives reach %.3g of %.3g GB/s predicted%s",
+        GB * measured_Bps, GB * simulated_Bps,
+        ratio < 1 - alike
+            ? arena_printf(arena, ": %.0f %%, by the network or by waiting for ranks", 100 * ratio)
+            : ", as predicted");
 }
 
 static void find_differences(struct trace_check *check)
@@ -203,19 +215,24 @@ static void find_differences(struct trace_check *check)
     double beside_s = measured->hidden_s - simulated->hidden_s;
     const char *beside =
         beside_s > least_share * measured->step_s && measured->compute_s > simulated->compute_s
-            ? arena_printf(arena, "; beside collectives, which slow them, for %s longer", in_ms(arena, beside_s, false))
+            ? arena_printf(arena, "; beside collectives, which slow them, for %s longer",
+                  in_ms(arena, beside_s, false))
             : "";
-    trace_check_differ(check, true, "kernels run for", measured->compute_s, simulated->compute_s, beside);
-    trace_check_differ(check, true, "exposed communication takes", measured->exposed_s, simulated->exposed_s,
-        why_exposed(check, arena));
-    trace_check_differ(check, true, "the GPU waits for the host for", measured->host_s, simulated->host_s, "");
     trace_check_differ(
-        check, true, "copies from or to the host that nothing hides take", measured->copies_s, simulated->copies_s, "");
-    trace_check_differ(check, true, "the GPU is idle for other reasons for", measured->idle_s, simulated->idle_s, "");
+        check, true, "kernels run for", measured->compute_s, simulated->compute_s, beside);
+    trace_check_differ(check, true, "exposed communication takes", measured->exposed_s,
+        simulated->exposed_s, why_exposed(check, arena));
+    trace_check_differ(
+        check, true, "the GPU waits for the host for", measured->host_s, simulated->host_s, "");
+    trace_check_differ(check, true, "copies from or to the host that nothing hides take",
+        measured->copies_s, simulated->copies_s, "");
+    trace_check_differ(check, true, "the GPU is idle for other reasons for", measured->idle_s,
+        simulated->idle_s, "");
     differ_by_class(check);
     differ_by_collective(check);
     if (check->differences.n > 0)
-        qsort(check->differences.at, (size_t)check->differences.n, sizeof *check->differences.at, by_part_and_size);
+        qsort(check->differences.at, (size_t)check->differences.n, sizeof *check->differences.at,
+            by_part_and_size);
 }
 
 /* ---- verdicts ---- */
@@ -234,20 +251,24 @@ static int trace_check_longest_first(const void *a, const void *b)
 const char *trace_check_loss(const struct trace_sum *sum, struct arena *arena)
 {
     static const double worth = 0.03;
-    struct loss losses[] = {{sum->exposed_s, "waits for collectives, their waiting for other ranks included"},
-        {sum->sync_s, "waits for the host, which goes on after it was blocked by the GPU itself (synchronize(), "
+    struct loss losses[] = {
+        {sum->exposed_s, "waits for collectives, their waiting for other ranks included"},
+        {sum->sync_s, "waits for the host, which goes on after it was blocked by the GPU itself "
+                      "(synchronize(), "
                       ".item(), a copy that blocks)"},
         {sum->loader_s, "waits for the host, which is in the data loader"},
-        {sum->host_s - sum->sync_s - sum->loader_s, "waits for the host, which launches too slowly (Python, many small "
-                                                    "kernels)"},
+        {sum->host_s - sum->sync_s - sum->loader_s,
+            "waits for the host, which launches too slowly (Python, many small "
+            "kernels)"},
         {sum->copies_s, "waits for copies from or to the host"},
         {sum->idle_s, "is idle for what the trace does not show, or between small kernels"}};
     enum { LOSSES = sizeof losses / sizeof *losses };
-    const char *text = arena_printf(arena, "kernels run for %.1f %% of the step", 100 * sum->compute_s / sum->step_s);
+    const char *text = arena_printf(
+        arena, "kernels run for %.1f %% of the step", 100 * sum->compute_s / sum->step_s);
     qsort(losses, LOSSES, sizeof *losses, trace_check_longest_first);
     for (int i = 0; i < LOSSES && losses[i].s > worth * sum->step_s; i++)
-        text =
-            arena_printf(arena, "%s; for %.1f %% the GPU %s", text, 100 * losses[i].s / sum->step_s, losses[i].words);
+        text = arena_printf(arena, "%s; for %.1f %% the GPU %s", text,
+            100 * losses[i].s / sum->step_s, losses[i].words);
     return text;
 }
 
@@ -262,14 +283,18 @@ static void find_verdict(struct trace_check *check)
         in_ms(arena, check->measured.step_s, false), in_ms(arena, check->simulated.step_s, false),
         in_ms(arena, by_s, true), 100 * by_s / check->simulated.step_s);
     int n = 0;
-    for (; n < check->differences.n && check->differences.at[n].part && explained_s < all * fabs(by_s); n++)
+    for (; n < check->differences.n && check->differences.at[n].part &&
+           explained_s < all * fabs(by_s);
+         n++)
         explained_s += by_s > 0 ? check->differences.at[n].by_s : -check->differences.at[n].by_s;
     bool differs = fabs(by_s) >= least_share * check->measured.step_s;
-    check->verdict = check->differences.n == 0 ? arena_printf(arena, "%s; no part differs by 0.1 %% of the step", text)
-                     : !differs                ? arena_printf(arena, "%s; its parts differ:", text)
-                     : n == 1 && explained_s >= all * fabs(by_s)
-                         ? arena_printf(arena, "%s; nearly all of it is the first of its parts:", text)
-                         : arena_printf(arena, "%s, which is the sum of:", text);
+    check->verdict =
+        check->differences.n == 0
+            ? arena_printf(arena, "%s; no part differs by 0.1 %% of the step", text)
+        : !differs ? arena_printf(arena, "%s; its parts differ:", text)
+        : n == 1 && explained_s >= all * fabs(by_s)
+            ? arena_printf(arena, "%s; nearly all of it is the first of its parts:", text)
+            : arena_printf(arena, "%s, which is the sum of:", text);
 }
 
 /* ---- the simulation ---- */
@@ -280,11 +305,14 @@ static void warn_of_scenario(const struct trace_check *check, const char *file, 
     const struct trace *trace = &check->trace;
     struct source_pos at = {.file = file};
     if (trace->about.gpu && !hw_same_gpu(trace->about.gpu, &point->hw.gpu))
-        diag_warn(diag, at, "the trace's GPU is %s, the scenario's %s: is --scenario the right one?", trace->about.gpu,
-            point->hw.gpu.name);
+        diag_warn(diag, at,
+            "the trace's GPU is %s, the scenario's %s: is --scenario the right one?",
+            trace->about.gpu, point->hw.gpu.name);
     if (trace->world_size > 0 && trace->world_size != point->options.cluster.gpus)
-        diag_warn(diag, at, "the trace is of %lld ranks, the scenario of %lld: --set cluster.gpus=%lld",
-            (long long)trace->world_size, (long long)point->options.cluster.gpus, (long long)trace->world_size);
+        diag_warn(diag, at,
+            "the trace is of %lld ranks, the scenario of %lld: --set cluster.gpus=%lld",
+            (long long)trace->world_size, (long long)point->options.cluster.gpus,
+            (long long)trace->world_size);
 }
 
 /* A wrong scenario is the commonest mistake: GPU and world size are compared first. */
@@ -324,19 +352,25 @@ static enum status put_step(
     struct record_cell rank = cell_int("rank", trace->rank);
     if (trace->rank < 0)
         rank.kind = RECORD_NULL;
-    const struct record_cell cells[] = {cell_int("point_id", point_id), cell_text("gpu", trace->about.gpu), rank,
-        cell_int("steps", m->steps), cell_text("found", found[trace->found]), cell_real("step_time_s", true, m->step_s),
-        cell_real("simulated_step_time_s", true, s->step_s), cell_real("compute_s", true, m->compute_s),
-        cell_real("simulated_compute_s", true, s->compute_s), cell_real("exposed_comm_s", true, m->exposed_s),
-        cell_real("simulated_exposed_comm_s", true, s->exposed_s), cell_real("hidden_comm_s", true, m->hidden_s),
-        cell_real("simulated_hidden_comm_s", true, s->hidden_s), cell_real("host_copy_s", true, m->copies_s),
+    const struct record_cell cells[] = {cell_int("point_id", point_id),
+        cell_text("gpu", trace->about.gpu), rank, cell_int("steps", m->steps),
+        cell_text("found", found[trace->found]), cell_real("step_time_s", true, m->step_s),
+        cell_real("simulated_step_time_s", true, s->step_s),
+        cell_real("compute_s", true, m->compute_s),
+        cell_real("simulated_compute_s", true, s->compute_s),
+        cell_real("exposed_comm_s", true, m->exposed_s),
+        cell_real("simulated_exposed_comm_s", true, s->exposed_s),
+        cell_real("hidden_comm_s", true, m->hidden_s),
+        cell_real("simulated_hidden_comm_s", true, s->hidden_s),
+        cell_real("host_copy_s", true, m->copies_s),
         cell_real("simulated_host_copy_s", true, s->copies_s), cell_real("idle_s", true, m->idle_s),
         cell_real("simulated_idle_s", true, s->idle_s), cell_real("host_bound_s", true, m->host_s),
         cell_real("simulated_host_bound_s", true, s->host_s)};
     return STORE_FIT_PUT(into, "step", cells, diag);
 }
 
-static enum status put_classes(struct store_fit *into, const struct trace_check *check, struct diag *diag)
+static enum status put_classes(
+    struct store_fit *into, const struct trace_check *check, struct diag *diag)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
     enum status status = STATUS_OK;
@@ -344,8 +378,10 @@ static enum status put_classes(struct store_fit *into, const struct trace_check 
         if (m->class_count[c] + s->class_count[c] == 0)
             continue;
         const struct record_cell cells[] = {cell_text("class", trace_class_name(c)),
-            cell_real("count", true, m->class_count[c]), cell_real("simulated_count", true, s->class_count[c]),
-            cell_real("time_s", true, m->class_s[c]), cell_real("simulated_time_s", true, s->class_s[c])};
+            cell_real("count", true, m->class_count[c]),
+            cell_real("simulated_count", true, s->class_count[c]),
+            cell_real("time_s", true, m->class_s[c]),
+            cell_real("simulated_time_s", true, s->class_s[c])};
         status = STORE_FIT_PUT(into, "class", cells, diag);
     }
     return status;
@@ -364,15 +400,18 @@ static struct record_cell known_kind(int kind)
     return cell_text("collective", kind == TRACE_UNKNOWN_KIND ? NULL : coll_kind_names[kind]);
 }
 
-static enum status put_collectives(struct store_fit *into, const struct trace_check *check, struct diag *diag)
+static enum status put_collectives(
+    struct store_fit *into, const struct trace_check *check, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < check->pairs.n && status == STATUS_OK; i++) {
-        const struct trace_group *m = check->pairs.at[i].measured, *s = check->pairs.at[i].simulated, *any = m ? m : s;
+        const struct trace_group *m = check->pairs.at[i].measured,
+                                 *s = check->pairs.at[i].simulated, *any = m ? m : s;
         const struct record_cell cells[] = {cell_int("place", i), known_kind(any->kind),
             known_count("ranks", any->ranks), cell_real("bytes", any->bytes > 0, any->bytes),
             cell_real("bus_bytes", trace_bus_bytes(any) > 0, trace_bus_bytes(any)),
-            cell_real("count", m != NULL, m ? m->count : 0), cell_real("simulated_count", s != NULL, s ? s->count : 0),
+            cell_real("count", m != NULL, m ? m->count : 0),
+            cell_real("simulated_count", s != NULL, s ? s->count : 0),
             cell_real("time_s", m != NULL, m ? m->time_s : 0),
             cell_real("simulated_time_s", s != NULL, s ? s->time_s : 0)};
         status = STORE_FIT_PUT(into, "collective", cells, diag);
@@ -400,7 +439,8 @@ static int median_step(const struct trace *trace)
 }
 
 /* Of the step with the median length, as a figure shows one step. */
-static enum status trace_check_put_spans(struct store_fit *into, const struct trace *trace, struct diag *diag)
+static enum status trace_check_put_spans(
+    struct store_fit *into, const struct trace *trace, struct diag *diag)
 {
     int step = median_step(trace), span = 0;
     ps_t origin = trace->steps.at[step].start;
@@ -410,9 +450,11 @@ static enum status trace_check_put_spans(struct store_fit *into, const struct tr
         bool collective = activity->class == TRACE_COLLECTIVE;
         if (activity->step != step)
             continue;
-        const struct record_cell cells[] = {cell_int("span", span++), cell_int("stream", activity->stream),
+        const struct record_cell cells[] = {cell_int("span", span++),
+            cell_int("stream", activity->stream),
             cell_text("class", trace_class_name(activity->class)),
-            cell_text("phase", activity->phase < PHASE_COUNT ? plan_phase_names[activity->phase] : NULL),
+            cell_text(
+                "phase", activity->phase < PHASE_COUNT ? plan_phase_names[activity->phase] : NULL),
             cell_text("name", trace->names.at[activity->name]),
             collective ? known_kind(activity->kind) : cell_text("collective", NULL),
             known_count("ranks", collective ? activity->ranks : 0),
@@ -452,7 +494,8 @@ static enum status trace_check_put_run(
     return status;
 }
 
-enum status trace_check_store(const struct trace_check *check, const char *file, struct store *store, struct diag *diag)
+enum status trace_check_store(
+    const struct trace_check *check, const char *file, struct store *store, struct diag *diag)
 {
     struct store_fit *into = NULL;
     int64_t point_id = 0;

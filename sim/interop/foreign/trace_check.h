@@ -1,5 +1,5 @@
-/* A trace of a real run beside what the model predicts for it: the step, its kernels class by class, its collectives
- * one by one, and where the two differ most, in words. */
+/* A trace of a real run beside what the model predicts for it: the step, its kernels class by
+ * class, its collectives one by one, and where the two differ most, in words. */
 #ifndef FLOPCAST_FOREIGN_TRACE_CHECK_H
 #define FLOPCAST_FOREIGN_TRACE_CHECK_H
 
@@ -11,8 +11,8 @@ struct trace_pair {
     const struct trace_group *measured, *simulated;
 };
 
-/* One difference. Parts of the step add up to its own; the others lie in them, or are hidden: kernels of a class,
- * collectives of a kind. */
+/* One difference. Parts of the step add up to its own; the others lie in them, or are hidden:
+ * kernels of a class, collectives of a kind. */
 struct trace_difference {
     const char *text; /* a sentence, in the arena */
     double by_s;      /* measured - simulated */
@@ -22,8 +22,9 @@ struct trace_difference {
 struct trace_check {
     struct trace trace;
     struct trace_sum measured;
-    VEC(struct trace_pair) pairs; /* in the order of measured.groups, then what only the simulation has */
-    bool compared;                /* all below is set */
+    VEC(struct trace_pair)
+    pairs;         /* in the order of measured.groups, then what only the simulation has */
+    bool compared; /* all below is set */
     struct scenario_set set;
     struct scenario_result result;
     struct trace simulation;
@@ -34,13 +35,15 @@ struct trace_check {
     struct arena arena;
 };
 
-/* The measured side. device, steps: as trace_load(). Free with trace_check_free(), also after an error. */
-enum status trace_check_load(
-    struct trace_check *out, const char *file, int64_t device, const char *steps, struct diag *diag);
+/* The measured side. device, steps: as trace_load(). Free with trace_check_free(), also after an
+ * error. */
+enum status trace_check_load(struct trace_check *out, const char *file, int64_t device,
+    const char *steps, struct diag *diag);
 
-/* Simulates the one point of check->set, which the caller loads, and compares. The rank is the trace's, where the job
- * has it. What speaks against the scenario being that of the trace (another GPU, another number of ranks) is warned
- * of. Out of memory is an error here: there is no step to compare with. */
+/* Simulates the one point of check->set, which the caller loads, and compares. The rank is the
+ * trace's, where the job has it. What speaks against the scenario being that of the trace (another
+ * GPU, another number of ranks) is warned of. Out of memory is an error here: there is no step to
+ * compare with. */
 enum status trace_check_simulate(struct trace_check *check, const char *file, struct diag *diag);
 
 void trace_check_free(struct trace_check *check);
@@ -48,8 +51,8 @@ void trace_check_free(struct trace_check *check);
 /* What a step loses most by, of a trace alone. */
 const char *trace_check_loss(const struct trace_sum *sum, struct arena *arena);
 
-/* The simulated run, and beside it both sums and the measured step of median length, for `flopcast plot timeline`.
- * compared is true. */
+/* The simulated run, and beside it both sums and the measured step of median length, for `flopcast
+ * plot timeline`. compared is true. */
 enum status trace_check_store(
     const struct trace_check *check, const char *file, struct store *store, struct diag *diag);
 

@@ -8,10 +8,11 @@
 
 enum status trace_read_kineto(
     struct trace *out, struct input *input, int64_t device, struct arena *arena, struct diag *diag);
-enum status trace_read_nsys(
-    struct trace *out, const char *path, int64_t device, const char *steps, struct arena *arena, struct diag *diag);
+enum status trace_read_nsys(struct trace *out, const char *path, int64_t device, const char *steps,
+    struct arena *arena, struct diag *diag);
 
-/* Nanoseconds of a file as time since its origin; what is further from it than PS_HORIZON is as far. */
+/* Nanoseconds of a file as time since its origin; what is further from it than PS_HORIZON is as
+ * far. */
 ps_t trace_ps(int64_t ns, int64_t origin_ns);
 
 /* The GPUs of a file. */
@@ -20,8 +21,10 @@ struct trace_devices {
     int64_t lowest;
 };
 void trace_count_device(struct trace_devices *devices, int64_t device);
-int64_t trace_next_device(const struct trace_devices *devices, int64_t device); /* -1: none is higher */
-enum status trace_no_device(const struct trace *trace, int64_t device, const char *file, struct diag *diag);
+int64_t trace_next_device(
+    const struct trace_devices *devices, int64_t device); /* -1: none is higher */
+enum status trace_no_device(
+    const struct trace *trace, int64_t device, const char *file, struct diag *diag);
 
 /* ---- trace.c: what Kineto says of process groups, and of what waits for what ---- */
 
@@ -43,9 +46,10 @@ struct trace_waits {
     bool says; /* there are cuda_sync events */
 };
 void trace_waits_take(struct trace_waits *waits, const struct kineto_event *event);
-/* process: that the kernels are of. In a file of several only its waits count; all do where calls never have the number
- * of a GPU's process, as nothing says then whose they are. */
-void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t process, int64_t origin_ns);
+/* process: that the kernels are of. In a file of several only its waits count; all do where calls
+ * never have the number of a GPU's process, as nothing says then whose they are. */
+void trace_waits_finish(
+    struct trace_waits *waits, struct trace *trace, int64_t process, int64_t origin_ns);
 void trace_waits_free(struct trace_waits *waits);
 
 /* ---- trace.c: shapes of GEMMs, where record_shapes was on ---- */
@@ -59,7 +63,8 @@ struct trace_shapes {
     struct index products;
     bool sorted;
 };
-void trace_shapes_take(struct trace_shapes *shapes, struct trace *trace, const struct kineto_event *event);
+void trace_shapes_take(
+    struct trace_shapes *shapes, struct trace *trace, const struct kineto_event *event);
 /* In trace->products; -1: the operator's shapes are not known. */
 int trace_shapes_find(struct trace_shapes *shapes, int64_t external);
 void trace_shapes_free(struct trace_shapes *shapes);

@@ -14,7 +14,8 @@
 
 #include <stdlib.h>
 
-static const ps_t soon = 20 * (PS_PER_S / 1000000); /* between what a host waited for and its going on */
+static const ps_t soon =
+    20 * (PS_PER_S / 1000000); /* between what a host waited for and its going on */
 
 enum layer {
     LAYER_KERNEL,
@@ -89,12 +90,14 @@ int32_t trace_compute_stream(const struct trace *trace)
 /* The host is in a call that returns when the GPU has done something. */
 static bool blocks(const struct trace_wait *wait)
 {
-    return wait->stream == TRACE_HOST && wait->on != TRACE_LAUNCH_QUEUE && wait->on != TRACE_SLOW_CALL;
+    return wait->stream == TRACE_HOST && wait->on != TRACE_LAUNCH_QUEUE &&
+           wait->on != TRACE_SLOW_CALL;
 }
 
 static bool blocks_as_copy(const struct trace_activity *activity)
 {
-    return activity->class == KERNEL_HOST_COPY && activity->launched != PS_NEVER && activity->returned >= activity->end;
+    return activity->class == KERNEL_HOST_COPY && activity->launched != PS_NEVER &&
+           activity->returned >= activity->end;
 }
 
 /* Until when the host is blocked at latest, by all that blocked it from before `at` on. */
@@ -111,9 +114,11 @@ static ps_t blocked_until(struct blocking *b, ps_t at)
     for (; b->wait < trace->waits.n && trace->waits.at[b->wait].start <= at; b->wait++)
         if (blocks(&trace->waits.at[b->wait]) && trace->waits.at[b->wait].end > b->until)
             b->until = trace->waits.at[b->wait].end;
-    for (; trace->activities.at && b->activity < trace->activities.n && trace->activities.at[b->activity].start <= at;
+    for (; trace->activities.at && b->activity < trace->activities.n &&
+           trace->activities.at[b->activity].start <= at;
          b->activity++)
-        if (blocks_as_copy(&trace->activities.at[b->activity]) && trace->activities.at[b->activity].returned > b->until)
+        if (blocks_as_copy(&trace->activities.at[b->activity]) &&
+            trace->activities.at[b->activity].returned > b->until)
             b->until = trace->activities.at[b->activity].returned;
     return b->until;
 }
@@ -127,7 +132,8 @@ static void add_unissued(struct sweep *sweep)
     struct blocking blocking = {.trace = trace, .until = INT64_MIN};
     ps_t done = INT64_MIN;
     for (int i = 0; i <= trace->activities.n; i++) {
-        const struct trace_activity *next = i < trace->activities.n ? &trace->activities.at[i] : NULL;
+        const struct trace_activity *next =
+            i < trace->activities.n ? &trace->activities.at[i] : NULL;
         if (next && next->stream != compute)
             continue;
         ps_t issued = !next                          ? sweep->to
@@ -146,8 +152,9 @@ static void add_unissued(struct sweep *sweep)
 
 static struct sweep edges_of(const struct trace *trace)
 {
-    struct sweep sweep = {
-        .trace = trace, .from = trace->steps.at[0].start, .to = trace->steps.at[trace->steps.n - 1].end};
+    struct sweep sweep = {.trace = trace,
+        .from = trace->steps.at[0].start,
+        .to = trace->steps.at[trace->steps.n - 1].end};
     for (int i = 0; i < trace->activities.n; i++) {
         const struct trace_activity *activity = &trace->activities.at[i];
         trace_idle_add(&sweep, layer_of(activity), activity->start, activity->end);

@@ -2,9 +2,9 @@
  *
  * All events are read once (take_event) into lists: activities of GPUs, CUDA calls, intents (what
  * the host says of a collective that it launches meanwhile), steps, optimizer ranges, waits. Then
- * trace_kineto_finish() keeps one device, turns times into picoseconds since its first kernel, finds for each
- * activity the call that launched it by correlation, describes collectives by the intents around
- * that call, assigns phases and steps.
+ * trace_kineto_finish() keeps one device, turns times into picoseconds since its first kernel,
+ * finds for each activity the call that launched it by correlation, describes collectives by the
+ * intents around that call, assigns phases and steps.
  *
  * What is subtle: several kernels inside one intent do not share its size; a batch of sends and
  * receives (batch_isend_irecv) is one kernel for many intents, those since the thread's kernel
@@ -46,15 +46,17 @@ int64_t trace_next_device(const struct trace_devices *devices, int64_t device)
     return next;
 }
 
-enum status trace_no_device(const struct trace *trace, int64_t device, const char *file, struct diag *diag)
+enum status trace_no_device(
+    const struct trace *trace, int64_t device, const char *file, struct diag *diag)
 {
-    return diag_input(diag, (struct source_pos){.file = file}, "no kernel of GPU %lld in it, but of %d other%s",
-        (long long)device, trace->devices, plural(trace->devices));
+    return diag_input(diag, (struct source_pos){.file = file},
+        "no kernel of GPU %lld in it, but of %d other%s", (long long)device, trace->devices,
+        plural(trace->devices));
 }
 
 /* The first character of the file chooses: SQLite, JSON, or a message. */
-enum status trace_load(
-    struct trace *out, const char *path, int64_t device, const char *steps, struct arena *arena, struct diag *diag)
+enum status trace_load(struct trace *out, const char *path, int64_t device, const char *steps,
+    struct arena *arena, struct diag *diag)
 {
     static const char sqlite_begins[] = "SQLite format 3"; /* a file of JSON begins with { or [ */
     struct input *input = NULL;
@@ -67,11 +69,14 @@ enum status trace_load(
         status = trace_read_nsys(out, path, device, steps, arena, diag);
     else if (status == STATUS_OK && steps)
         status = diag_input(diag, (struct source_pos){.file = path},
-            "steps by name are of NVTX ranges in a profile of Nsight Systems; of PyTorch's profiler call step() after "
+            "steps by name are of NVTX ranges in a profile of Nsight Systems; of PyTorch's "
+            "profiler call step() after "
             "each");
-    else if (status == STATUS_OK && !strchr("{[ \t\r\n\xef", first)) /* the last: of a byte order mark; or '\0' */
+    else if (status == STATUS_OK &&
+             !strchr("{[ \t\r\n\xef", first)) /* the last: of a byte order mark; or '\0' */
         status = diag_input(diag, (struct source_pos){.file = path},
-            "no trace: that is JSON or, of Nsight Systems, SQLite, and this begins with '%c'; a log of nccl-tests is "
+            "no trace: that is JSON or, of Nsight Systems, SQLite, and this begins with '%c'; a "
+            "log of nccl-tests is "
             "for "
             "`flopcast calibrate check FILE`",
             first);
@@ -82,7 +87,8 @@ enum status trace_load(
 }
 
 static const char loader_prefix[] = "enumerate(DataLoader)#";
-static const char step_prefix[] = "ProfilerStep#", nccl_prefix[] = "nccl:", optimizer_prefix[] = "Optimizer.step#";
+static const char step_prefix[] = "ProfilerStep#",
+                  nccl_prefix[] = "nccl:", optimizer_prefix[] = "Optimizer.step#";
 
 struct call { /* of the CUDA runtime */
     int64_t correlation, process, thread, start_ns, end_ns;
@@ -97,8 +103,9 @@ struct intent {
     int64_t process, thread, start_ns, end_ns;
     int8_t kind;
     int32_t ranks, group;
-    double bytes, input_bytes; /* the whole message; what goes in, where that is all that is known */
-    int kernels;               /* launched inside */
+    double bytes,
+        input_bytes; /* the whole message; what goes in, where that is all that is known */
+    int kernels;     /* launched inside */
     bool is_message;
     struct trace_message message;
 };
@@ -130,7 +137,8 @@ static ps_t ps_of_us(double us)
 }
 
 /* False: it is neither a send nor a receive. */
-static bool trace_kineto_message_of(struct reader *r, const struct kineto_event *event, struct trace_message *out)
+static bool trace_kineto_message_of(
+    struct reader *r, const struct kineto_event *event, struct trace_message *out)
 {
     bool sends = strcmp(event->collective, "send") == 0;
     *out = (struct trace_message){.sends = sends,
@@ -159,7 +167,8 @@ static int32_t trace_kineto_ranks_of(const struct kineto_event *event)
     return event->ranks >= 2 && event->ranks <= INT32_MAX ? (int32_t)event->ranks : 0;
 }
 
-static int trace_kineto_class_of(const struct trace *trace, const struct kineto_event *event, int8_t *kind)
+static int trace_kineto_class_of(
+    const struct trace *trace, const struct kineto_event *event, int8_t *kind)
 {
     int class = trace_classify(trace, event->name, kind);
     for (int k = 0; *event->kind && k < KERNEL_KIND_COUNT; k++)
@@ -178,7 +187,8 @@ static uint8_t phase_named(const char *name)
     return PHASE_COUNT;
 }
 
-static void add_message(struct trace *trace, struct trace_activity *activity, struct trace_message message)
+static void add_message(
+    struct trace *trace, struct trace_activity *activity, struct trace_message message)
 {
     if (activity->n_messages++ == 0)
         activity->message = trace->messages.n;
@@ -186,7 +196,8 @@ static void add_message(struct trace *trace, struct trace_activity *activity, st
     vec_push(&trace->messages, message);
 }
 
-static void take_message(struct reader *r, const struct kineto_event *event, struct trace_activity *activity)
+static void take_message(
+    struct reader *r, const struct kineto_event *event, struct trace_activity *activity)
 {
     struct trace_message message;
     if (!trace_kineto_message_of(r, event, &message))
@@ -195,7 +206,8 @@ static void take_message(struct reader *r, const struct kineto_event *event, str
 }
 
 /* Times stay nanoseconds of the file until set_origin(). */
-static enum status take_activity(struct reader *r, const struct kineto_event *event, struct diag *diag)
+static enum status take_activity(
+    struct reader *r, const struct kineto_event *event, struct diag *diag)
 {
     enum status status = kineto_check_kernel(event, r->file, diag);
     if (status != STATUS_OK)
@@ -222,7 +234,8 @@ static enum status take_activity(struct reader *r, const struct kineto_event *ev
             activity.bytes = 0; /* of several calls in one, which say what each of them is */
     }
     vec_push(&r->trace->activities, activity);
-    vec_push(&r->origins, (struct origin){event->device, event->process, event->correlation, event->external});
+    vec_push(&r->origins,
+        (struct origin){event->device, event->process, event->correlation, event->external});
     return STATUS_OK;
 }
 
@@ -230,8 +243,8 @@ static void take_annotation(struct reader *r, const struct kineto_event *event)
 {
     int64_t end_ns = event->start_ns + (event->duration_ns > 0 ? event->duration_ns : 0);
     if (strncmp(event->name, step_prefix, strlen(step_prefix)) == 0) {
-        struct step step = {event->process, event->thread, strtoll(event->name + strlen(step_prefix), NULL, 10),
-            event->start_ns, end_ns};
+        struct step step = {event->process, event->thread,
+            strtoll(event->name + strlen(step_prefix), NULL, 10), event->start_ns, end_ns};
         if (event->category == KINETO_GPU_ANNOTATION)
             vec_push(&r->gpu_steps, step);
         else
@@ -239,7 +252,8 @@ static void take_annotation(struct reader *r, const struct kineto_event *event)
     } else if (event->category == KINETO_ANNOTATION &&
                strncmp(event->name, optimizer_prefix, strlen(optimizer_prefix)) == 0) {
         vec_push(&r->optimizer, (struct interval){event->start_ns, end_ns});
-    } else if (event->category == KINETO_ANNOTATION && strncmp(event->name, nccl_prefix, strlen(nccl_prefix)) == 0) {
+    } else if (event->category == KINETO_ANNOTATION &&
+               strncmp(event->name, nccl_prefix, strlen(nccl_prefix)) == 0) {
         vec_push(&r->intents, (struct intent){.process = event->process,
                                   .thread = event->thread,
                                   .start_ns = event->start_ns,
@@ -271,11 +285,14 @@ static void take_op(struct reader *r, const struct kineto_event *event)
 static void take_loading(struct reader *r, const struct kineto_event *event)
 {
     bool host = event->category == KINETO_ANNOTATION || event->category == KINETO_CPU_OP;
-    if (host && strncmp(event->name, loader_prefix, strlen(loader_prefix)) == 0 && event->duration_ns > 0)
-        vec_push(&r->loading, (struct interval){event->start_ns, event->start_ns + event->duration_ns});
+    if (host && strncmp(event->name, loader_prefix, strlen(loader_prefix)) == 0 &&
+        event->duration_ns > 0)
+        vec_push(
+            &r->loading, (struct interval){event->start_ns, event->start_ns + event->duration_ns});
 }
 
-static enum status trace_kineto_take_event(void *self, const struct kineto_event *event, struct diag *diag)
+static enum status trace_kineto_take_event(
+    void *self, const struct kineto_event *event, struct diag *diag)
 {
     struct reader *r = self;
     take_loading(r, event);
@@ -294,8 +311,8 @@ static enum status trace_kineto_take_event(void *self, const struct kineto_event
     case KINETO_RUNTIME:
         trace_waits_take(&r->waits, event);
         if (event->correlation > 0)
-            vec_push(&r->calls, (struct call){event->correlation, event->process, event->thread, event->start_ns,
-                                    event->start_ns + event->duration_ns});
+            vec_push(&r->calls, (struct call){event->correlation, event->process, event->thread,
+                                    event->start_ns, event->start_ns + event->duration_ns});
         return STATUS_OK;
     case KINETO_SYNC:
         trace_waits_take(&r->waits, event);
@@ -327,7 +344,8 @@ static const struct call *launch_of(const struct reader *r, const struct origin 
         else
             high = middle;
     }
-    bool found = origin->correlation > 0 && low < r->calls.n && r->calls.at[low].correlation == origin->correlation;
+    bool found = origin->correlation > 0 && low < r->calls.n &&
+                 r->calls.at[low].correlation == origin->correlation;
     return found ? &r->calls.at[low] : NULL;
 }
 
@@ -349,7 +367,8 @@ static int by_thread(const void *a, const void *b)
 static void find_intents(struct reader *r, const struct call *call, struct intent *found[2])
 {
     enum { NESTED = 8 }; /* as many begin before the call at most, and one of them is around it */
-    const struct intent wanted = {.process = call->process, .thread = call->thread, .start_ns = call->start_ns};
+    const struct intent wanted = {
+        .process = call->process, .thread = call->thread, .start_ns = call->start_ns};
     int low = 0, high = r->intents.n, n = 0;
     while (low < high) {
         int middle = low + (high - low) / 2;
@@ -360,7 +379,8 @@ static void find_intents(struct reader *r, const struct call *call, struct inten
     }
     for (int i = low - 1; i >= 0 && i >= low - NESTED && n < 2; i--) {
         struct intent *intent = &r->intents.at[i];
-        if (intent->process == call->process && intent->thread == call->thread && intent->end_ns >= call->start_ns)
+        if (intent->process == call->process && intent->thread == call->thread &&
+            intent->end_ns >= call->start_ns)
             found[n++] = intent;
     }
 }
@@ -370,7 +390,8 @@ static double whole_message(int kind, double input_bytes, int ranks)
     return kind == COLL_ALL_GATHER ? input_bytes * ranks : input_bytes;
 }
 
-static void trace_kineto_describe(struct trace *trace, struct trace_activity *activity, struct intent *const found[2])
+static void trace_kineto_describe(
+    struct trace *trace, struct trace_activity *activity, struct intent *const found[2])
 {
     double input_bytes = 0;
     for (int i = 0; i < 2; i++) {
@@ -414,8 +435,8 @@ static int by_call(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* batch_isend_irecv: what was called on the thread since its kernel before, up to the launch. The first intent that is
- * of a later batch is left as *next. */
+/* batch_isend_irecv: what was called on the thread since its kernel before, up to the launch. The
+ * first intent that is of a later batch is left as *next. */
 static void take_batch(struct reader *r, const struct batch *batch, int *next)
 {
     const struct intent wanted = {.process = batch->call->process,
@@ -441,7 +462,8 @@ static void describe_batches(struct reader *r)
     for (int i = 0; i < trace->activities.n; i++) {
         struct trace_activity *activity = &trace->activities.at[i];
         const struct call *call = launch_of(r, &r->origins.at[i]);
-        if (activity->class == TRACE_COLLECTIVE && activity->kind == COLL_SEND_RECV && !activity->n_messages && call)
+        if (activity->class == TRACE_COLLECTIVE && activity->kind == COLL_SEND_RECV &&
+            !activity->n_messages && call)
             vec_push(&batches, (struct batch){call, activity});
     }
     if (batches.n > 1)
@@ -477,8 +499,8 @@ static void describe_collectives(struct reader *r)
     describe_batches(r);
 }
 
-/* A process group has its own stream. Where all collectives are on one and none says how large its group is, it is
- * the world. */
+/* A process group has its own stream. Where all collectives are on one and none says how large its
+ * group is, it is the world. */
 static void assume_ranks(struct trace *trace)
 {
     int32_t stream = -1;
@@ -504,7 +526,8 @@ static void assume_ranks(struct trace *trace)
 /* ---- one GPU ---- */
 
 /* Leaves the activities of the device alone; the process that they are of. */
-static enum status keep_device(struct reader *r, int64_t device, int64_t *process, struct diag *diag)
+static enum status keep_device(
+    struct reader *r, int64_t device, int64_t *process, struct diag *diag)
 {
     struct trace *trace = r->trace;
     struct source_pos at = {.file = r->file};
@@ -531,7 +554,8 @@ static enum status keep_device(struct reader *r, int64_t device, int64_t *proces
         return trace_no_device(trace, device, r->file, diag);
     if (processes > 1)
         return diag_input(diag, at,
-            "kernels of several processes on GPU %lld; a trace of one rank is wanted, or --device of one that a "
+            "kernels of several processes on GPU %lld; a trace of one rank is wanted, or --device "
+            "of one that a "
             "single rank uses",
             (long long)device);
     return STATUS_OK;
@@ -545,7 +569,8 @@ static int trace_kineto_by_start(const void *a, const void *b)
 
 /* The host's steps: those of the GPU's own process, where the trace has several with one number
  * each. Steps that begin within the one before are another thread's copy of it. */
-static void take_steps(struct reader *r, struct trace_marks *marks, int64_t process, int64_t origin_ns)
+static void take_steps(
+    struct reader *r, struct trace_marks *marks, int64_t process, int64_t origin_ns)
 {
     bool own = false;
     int64_t end_ns = INT64_MIN;
@@ -558,8 +583,8 @@ static void take_steps(struct reader *r, struct trace_marks *marks, int64_t proc
         if ((own && step->process != process) || step->start_ns < end_ns)
             continue;
         end_ns = step->end_ns;
-        struct trace_mark mark = {
-            trace_ps(step->start_ns, origin_ns), trace_ps(step->end_ns, origin_ns), PS_NEVER, step->number};
+        struct trace_mark mark = {trace_ps(step->start_ns, origin_ns),
+            trace_ps(step->end_ns, origin_ns), PS_NEVER, step->number};
         for (int g = 0; g < r->gpu_steps.n; g++) {
             const struct step *gpu = &r->gpu_steps.at[g];
             ps_t start = trace_ps(gpu->start_ns, origin_ns);
@@ -594,13 +619,15 @@ static enum status set_origin(struct reader *r, int64_t *origin_ns, struct diag 
 }
 
 /* Backward runs on autograd's own thread, all else on the thread of the loop. */
-static void find_phase(const struct reader *r, struct trace_activity *activity, const struct call *call)
+static void find_phase(
+    const struct reader *r, struct trace_activity *activity, const struct call *call)
 {
     if (activity->phase != PHASE_COUNT || !call || r->steps.n == 0)
         return;
     activity->phase = call->thread == r->steps.at[0].thread ? PHASE_FORWARD : PHASE_BACKWARD;
     for (int i = 0; i < r->optimizer.n; i++)
-        if (call->start_ns >= r->optimizer.at[i].start_ns && call->start_ns <= r->optimizer.at[i].end_ns)
+        if (call->start_ns >= r->optimizer.at[i].start_ns &&
+            call->start_ns <= r->optimizer.at[i].end_ns)
             activity->phase = PHASE_OPTIMIZER;
 }
 
@@ -633,8 +660,9 @@ static enum status trace_kineto_finish(struct reader *r, int64_t device, struct 
     trace->has_launches = 2 * launches >= trace->activities.n;
     take_steps(r, &marks, process, origin_ns);
     for (int i = 0; i < r->loading.n; i++)
-        vec_push(&trace->loading, (struct trace_interval){trace_ps(r->loading.at[i].start_ns, origin_ns),
-                                      trace_ps(r->loading.at[i].end_ns, origin_ns)});
+        vec_push(
+            &trace->loading, (struct trace_interval){trace_ps(r->loading.at[i].start_ns, origin_ns),
+                                 trace_ps(r->loading.at[i].end_ns, origin_ns)});
     trace_waits_finish(&r->waits, trace, process, origin_ns);
     trace_find_steps(trace, &marks);
     vec_free(&marks.steps);
@@ -653,8 +681,8 @@ enum status trace_read_kineto(
     out->rank = about.rank;
     out->world_size = about.world_size;
     if (status == STATUS_OK && out->activities.n == 0)
-        status = diag_input(
-            diag, (struct source_pos){.file = r.file}, "no GPU kernels in it; profile with ProfilerActivity.CUDA");
+        status = diag_input(diag, (struct source_pos){.file = r.file},
+            "no GPU kernels in it; profile with ProfilerActivity.CUDA");
     if (status == STATUS_OK)
         status = trace_kineto_finish(&r, device, diag);
     if (out->devices > 1)

@@ -48,21 +48,26 @@ static void trace_nsys_count(void *self, int n, const struct store_value *values
     rows->head = true;
 }
 
-/* Times are from the first launch on, of which a profile without CUDA's calls has none. temp.launch and temp.range are
- * what store_import_nsys() leaves. */
-#define ORIGIN                                                                                                         \
-    "(SELECT min((SELECT min(start_s) FROM v_kernel_measurement), coalesce((SELECT min(time) / 1e9 FROM "              \
-    "temp.launch), "                                                                                                   \
+/* Times are from the first launch on, of which a profile without CUDA's calls has none. temp.launch
+ * and temp.range are what store_import_nsys() leaves. */
+#define ORIGIN                                                                                     \
+    "(SELECT min((SELECT min(start_s) FROM v_kernel_measurement), coalesce((SELECT min(time) / "   \
+    "1e9 FROM "                                                                                    \
+    "temp.launch), "                                                                               \
     "1e9), coalesce((SELECT min(start) / 1e9 FROM temp.range), 1e9)) AS origin)"
 enum { DEVICE, PROCESS, NAME, STREAM, START, END, COLLECTIVE, LAUNCHED };
 static const char select_kernels[] =
-    "SELECT device, process, name, stream, start_s - origin, start_s + duration_s - origin, collective, (SELECT time / "
-    "1e9 - origin FROM nsys.CUPTI_ACTIVITY_KIND_KERNEL AS k JOIN temp.launch ON correlation = k.correlationId AND "
-    "launch.process = k.globalPid WHERE k.rowid = position) FROM v_kernel_measurement, " ORIGIN " ORDER BY position";
+    "SELECT device, process, name, stream, start_s - origin, start_s + duration_s - origin, "
+    "collective, (SELECT time / "
+    "1e9 - origin FROM nsys.CUPTI_ACTIVITY_KIND_KERNEL AS k JOIN temp.launch ON correlation = "
+    "k.correlationId AND "
+    "launch.process = k.globalPid WHERE k.rowid = position) FROM v_kernel_measurement, " ORIGIN
+    " ORDER BY position";
 enum { RANGE_TEXT, RANGE_START, RANGE_END };
 static const char select_ranges[] =
     "SELECT text, start / 1e9 - origin, \"end\" / 1e9 - origin FROM temp.range, " ORIGIN
-    " WHERE text IS NOT NULL AND thread & ~0xffffff IN (SELECT globalPid FROM nsys.CUPTI_ACTIVITY_KIND_KERNEL WHERE "
+    " WHERE text IS NOT NULL AND thread & ~0xffffff IN (SELECT globalPid FROM "
+    "nsys.CUPTI_ACTIVITY_KIND_KERNEL WHERE "
     "deviceId = %lld) ORDER BY start, \"end\" DESC";
 
 static void trace_nsys_take(void *self, int n, const struct store_value *values)
@@ -117,11 +122,12 @@ static enum status trace_nsys_import(struct store *store, const char *path, stru
     return store_import_end(import, status, diag);
 }
 
-static enum status read_rows(struct rows *rows, struct store *store, const char *path, struct diag *diag)
+static enum status read_rows(
+    struct rows *rows, struct store *store, const char *path, struct diag *diag)
 {
     const struct source_pos at = {.file = path};
-    enum status status =
-        store_query(store, "SELECT DISTINCT device FROM v_kernel_measurement", at, trace_nsys_count, rows, diag);
+    enum status status = store_query(store, "SELECT DISTINCT device FROM v_kernel_measurement", at,
+        trace_nsys_count, rows, diag);
     rows->device = rows->device < 0 ? rows->devices.lowest : rows->device;
     rows->head = false;
     if (status == STATUS_OK)
@@ -164,25 +170,28 @@ static void trace_nsys_take_range(void *self, int n, const struct store_value *v
     if (regexec(&ranges->steps, text, 0, NULL, 0) != 0)
         ranges->seen = ranges->seen ? ranges->seen : arena_strdup(ranges->arena, text);
     else if (marks->steps.n == 0 || start >= last)
-        vec_push(&marks->steps,
-            (struct trace_mark){start, seconds(values[RANGE_END].text), PS_NEVER, number_at_end(text, marks->steps.n)});
+        vec_push(&marks->steps, (struct trace_mark){start, seconds(values[RANGE_END].text),
+                                    PS_NEVER, number_at_end(text, marks->steps.n)});
 }
 
 /* The marks of the steps, which the pattern names; out: not found. */
-static enum status read_ranges(struct ranges *ranges, struct rows *rows, struct store *store, const char *path,
-    const char *steps, struct diag *diag)
+static enum status read_ranges(struct ranges *ranges, struct rows *rows, struct store *store,
+    const char *path, const char *steps, struct diag *diag)
 {
     const struct source_pos at = {.file = path};
     char sql[sizeof select_ranges + 32];
     if (regcomp(&ranges->steps, steps, REG_EXTENDED | REG_NOSUB) != 0)
-        return diag_input(diag, at, "'%s' is no regular expression; write one as '^step [0-9]+$'", steps);
+        return diag_input(
+            diag, at, "'%s' is no regular expression; write one as '^step [0-9]+$'", steps);
     snprintf(sql, sizeof sql, select_ranges, (long long)rows->device);
     enum status status = store_query(store, sql, at, trace_nsys_take_range, ranges, diag);
     regfree(&ranges->steps);
     if (status == STATUS_OK && ranges->marks.steps.n == 0)
         status = ranges->seen
-                     ? diag_input(diag, at, "no NVTX range is called '%s'; there is '%s'", steps, ranges->seen)
-                     : diag_input(diag, at, "no NVTX ranges in it; profile with `nsys profile --trace=cuda,nvtx`");
+                     ? diag_input(diag, at, "no NVTX range is called '%s'; there is '%s'", steps,
+                           ranges->seen)
+                     : diag_input(diag, at,
+                           "no NVTX ranges in it; profile with `nsys profile --trace=cuda,nvtx`");
     return status;
 }
 
@@ -194,8 +203,8 @@ static void find_steps(struct trace *trace, const struct ranges *ranges)
     trace->has_launches = false; /* what waits for what is not said */
 }
 
-enum status trace_read_nsys(
-    struct trace *out, const char *path, int64_t device, const char *steps, struct arena *arena, struct diag *diag)
+enum status trace_read_nsys(struct trace *out, const char *path, int64_t device, const char *steps,
+    struct arena *arena, struct diag *diag)
 {
     struct store *store = NULL;
     struct rows rows = {.trace = out, .arena = arena, .device = device};
@@ -218,7 +227,8 @@ enum status trace_read_nsys(
         status = trace_no_device(out, rows.device, path, diag);
     else if (status == STATUS_OK && rows.several)
         status = diag_input(diag, (struct source_pos){.file = path},
-            "kernels of several processes on GPU %lld; --device of one that a single rank uses is wanted",
+            "kernels of several processes on GPU %lld; --device of one that a single rank uses is "
+            "wanted",
             (long long)rows.device);
     if (status == STATUS_OK)
         find_steps(out, &ranges);

@@ -68,8 +68,8 @@ static ps_t trace_steps_later(ps_t a, ps_t b)
     return a > b ? a : b;
 }
 
-/* When the kernels of each step end; [0] is of what was launched before the first. A stream runs what was launched
- * first first, so there that is what comes before the first kernel of a step. */
+/* When the kernels of each step end; [0] is of what was launched before the first. A stream runs
+ * what was launched first first, so there that is what comes before the first kernel of a step. */
 static void kernel_ends(ps_t *ends, const struct trace *trace)
 {
     VEC(int32_t) begun = {0}; /* streams that have come to the first step */
@@ -113,10 +113,11 @@ static bool annotated(struct trace *trace, const struct trace_marks *marks)
         ends[0] = first->gpu_start;
     ps_t start = trace_steps_later(first->host_start, ends[0]);
     for (int s = 1; s <= n; s++) {
-        ps_t end = trace_steps_later(
-            start, trace_steps_later(s < n ? marks->steps.at[s].host_start : last->host_end, ends[s]));
+        ps_t end = trace_steps_later(start,
+            trace_steps_later(s < n ? marks->steps.at[s].host_start : last->host_end, ends[s]));
         const struct trace_mark *mark = &marks->steps.at[s - 1];
-        vec_push(&trace->steps, (struct trace_step){start, end, mark->host_start, mark->host_end, mark->number});
+        vec_push(&trace->steps,
+            (struct trace_step){start, end, mark->host_start, mark->host_end, mark->number});
         start = end;
     }
     free(ends);
@@ -127,9 +128,11 @@ static bool annotated(struct trace *trace, const struct trace_marks *marks)
 
 /* ---- repetition ---- */
 
-static const double alike_enough = 0.9; /* of a step's kernels, those of the step before: what is less is no loop */
-static const double as_alike = 0.01;    /* a shorter period may be so much less alike, so that it is the loop's */
-enum { ANCHORS = 64 };                  /* names that are tried, the rarest first */
+static const double alike_enough =
+    0.9; /* of a step's kernels, those of the step before: what is less is no loop */
+static const double as_alike =
+    0.01;              /* a shorter period may be so much less alike, so that it is the loop's */
+enum { ANCHORS = 64 }; /* names that are tried, the rarest first */
 
 struct sequence {
     int *names, *activities; /* of the kernels of one stream */
@@ -163,7 +166,8 @@ static struct sequence trace_steps_busiest(const struct trace *trace)
 }
 
 struct anchor {
-    int name, count, first, last, before; /* places in the sequence; before: the one before the last */
+    int name, count, first, last,
+        before; /* places in the sequence; before: the one before the last */
 };
 
 static int rarest_first(const void *a, const void *b)
@@ -199,8 +203,8 @@ static int find_period(const struct sequence *sequence, int n_names, int *first)
     free(anchors);
     /* A kernel of every tenth step alone marks ten of them. */
     for (int parts = period; parts > 1; parts--)
-        if (period % parts == 0 &&
-            trace_steps_alike(sequence, period / parts) >= trace_steps_alike(sequence, period) - as_alike)
+        if (period % parts == 0 && trace_steps_alike(sequence, period / parts) >=
+                                       trace_steps_alike(sequence, period) - as_alike)
             return period / parts;
     return period;
 }
@@ -217,9 +221,10 @@ static bool find_repetition(struct trace *trace)
         const struct trace_activity *all = trace->activities.at;
         for (int at = first % period; at + period <= sequence.n; at += period) {
             bool ends = at + period == sequence.n;
-            ps_t end =
-                ends ? all[sequence.activities[sequence.n - 1]].end : all[sequence.activities[at + period]].start;
-            vec_push(&trace->steps, (struct trace_step){.start = all[sequence.activities[at]].start, .end = end});
+            ps_t end = ends ? all[sequence.activities[sequence.n - 1]].end
+                            : all[sequence.activities[at + period]].start;
+            vec_push(&trace->steps,
+                (struct trace_step){.start = all[sequence.activities[at]].start, .end = end});
         }
     }
     free(sequence.names);
@@ -252,7 +257,8 @@ void trace_find_steps(struct trace *trace, const struct trace_marks *marks)
         ps_t end = trace->activities.at[0].start;
         for (int i = 0; i < trace->activities.n; i++)
             end = trace_steps_later(end, trace->activities.at[i].end);
-        vec_push(&trace->steps, (struct trace_step){.start = trace->activities.at[0].start, .end = end + 1});
+        vec_push(&trace->steps,
+            (struct trace_step){.start = trace->activities.at[0].start, .end = end + 1});
     }
     put_into_steps(trace);
 }

@@ -1,13 +1,13 @@
 /* A trace summed up: the mean step, class by class and collective by collective.
  *
- * Times of classes and collectives are sums over the activities of the steps, wherever they run. All others are unions
- * of intervals between the beginning of the first step and the end of the last, and add up to the step: compute, where
- * any kernel runs, or a copy on the GPU; and where none does, by what the compute stream waits for (the busiest with
- * kernels), as exec/ has it:
- * - exposed: its next kernel is launched, or the host is blocked, and a collective runs (or waits for other ranks,
- * which one rank's trace does not tell apart), or a collective runs on it;
- * - host: its next kernel is not launched yet. Parts of it: the host is in its data loader; it goes on after it was
- *   blocked by the GPU. A trace without launches has none of it;
+ * Times of classes and collectives are sums over the activities of the steps, wherever they run.
+ * All others are unions of intervals between the beginning of the first step and the end of the
+ * last, and add up to the step: compute, where any kernel runs, or a copy on the GPU; and where
+ * none does, by what the compute stream waits for (the busiest with kernels), as exec/ has it:
+ * - exposed: its next kernel is launched, or the host is blocked, and a collective runs (or waits
+ * for other ranks, which one rank's trace does not tell apart), or a collective runs on it;
+ * - host: its next kernel is not launched yet. Parts of it: the host is in its data loader; it goes
+ *   on after it was blocked by the GPU. A trace without launches has none of it;
  * - copies: a copy from or to the host runs;
  * - idle: none of these, as between two small kernels, or as the launches are not known. */
 #ifndef FLOPCAST_FOREIGN_TRACE_SUM_H

@@ -30,18 +30,24 @@ struct check_command {
     struct arena arena;
 };
 
-static const char doc[] =
-    "Compare a trace of a training run with what is predicted for its scenario: the step, its kernels class by class, "
-    "its collectives one by one, and where the two differ most. FILE is a trace of PyTorch's profiler (.json, "
-    ".json.gz) or a profile of Nsight Systems (`nsys export --type sqlite`), of one rank.\vSteps are found by the "
-    "annotations ProfilerStep#N or by --steps, else by the repetition of the kernels. All times are those of the mean "
-    "step. A collective's time includes that it waits for the last rank. Exposed communication: no kernel runs, and "
-    "the "
-    "compute stream, or the host that is blocked, waits for a collective; where the host has launched no next kernel "
-    "for another reason, it is waited for. Classes follow from the names of kernels; '-' is not known. A trace of "
-    "`flopcast run --trace` can "
-    "be "
-    "checked, too.";
+static const char doc[] = "Compare a trace of a training run with what is predicted for its "
+                          "scenario: the step, its kernels class by class, "
+                          "its collectives one by one, and where the two differ most. FILE is a "
+                          "trace of PyTorch's profiler (.json, "
+                          ".json.gz) or a profile of Nsight Systems (`nsys export --type sqlite`), "
+                          "of one rank.\vSteps are found by the "
+                          "annotations ProfilerStep#N or by --steps, else by the repetition of the "
+                          "kernels. All times are those of the mean "
+                          "step. A collective's time includes that it waits for the last rank. "
+                          "Exposed communication: no kernel runs, and "
+                          "the "
+                          "compute stream, or the host that is blocked, waits for a collective; "
+                          "where the host has launched no next kernel "
+                          "for another reason, it is waited for. Classes follow from the names of "
+                          "kernels; '-' is not known. A trace of "
+                          "`flopcast run --trace` can "
+                          "be "
+                          "checked, too.";
 
 static void calibrate_check_trace_take_device(void *member, const struct argument *argument)
 {
@@ -49,7 +55,8 @@ static void calibrate_check_trace_take_device(void *member, const struct argumen
     int *device = member;
     *device = (int)strtol(argument->text, &end, 10);
     if (*argument->text < '0' || *argument->text > '9' || *end || *device > MOST_DEVICES)
-        argp_error(argument->state, "--device %s: the number of a GPU is wanted, as in 0", argument->text);
+        argp_error(
+            argument->state, "--device %s: the number of a GPU is wanted, as in 0", argument->text);
 }
 
 static void calibrate_check_trace_check_given(void *self, struct argp_state *state)
@@ -63,18 +70,22 @@ static void calibrate_check_trace_check_given(void *self, struct argp_state *sta
 
 #define AT(at) .member = offsetof(struct check_command, at)
 static const struct command_option options[] = {
-    {"scenario", "FILE", "The scenario of the run that was traced; without it the trace is summed up", OPTION_TEXT,
+    {"scenario", "FILE",
+        "The scenario of the run that was traced; without it the trace is summed up", OPTION_TEXT,
         AT(scenario)},
-    {"set", "KEY=VALUE", "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", OPTION_SET,
+    {"set", "KEY=VALUE",
+        "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", OPTION_SET,
         AT(overrides)},
-    {"device", "N", "Of several GPUs in a file: which one (default: the one of the lowest number)", OPTION_TAKE,
-        AT(device), .take = calibrate_check_trace_take_device},
-    {"steps", "REGEX", "Of Nsight Systems: the NVTX ranges that are steps, as in --steps '^step [0-9]+$'", OPTION_TEXT,
-        AT(steps)},
-    {"top", "N", "Show the N longest collectives, kernels and differences (default: 12)", OPTION_COUNT, AT(top),
-        .most = MOST_ROWS},
+    {"device", "N", "Of several GPUs in a file: which one (default: the one of the lowest number)",
+        OPTION_TAKE, AT(device), .take = calibrate_check_trace_take_device},
+    {"steps", "REGEX",
+        "Of Nsight Systems: the NVTX ranges that are steps, as in --steps '^step [0-9]+$'",
+        OPTION_TEXT, AT(steps)},
+    {"top", "N", "Show the N longest collectives, kernels and differences (default: 12)",
+        OPTION_COUNT, AT(top), .most = MOST_ROWS},
     RECORDS_OPTION(struct check_command),
-    {"db", "PATH", "Store the measured and the simulated step in this database, for `flopcast plot timeline`",
+    {"db", "PATH",
+        "Store the measured and the simulated step in this database, for `flopcast plot timeline`",
         OPTION_TEXT, AT(db)},
     {0},
 };
@@ -93,32 +104,36 @@ static void calibrate_check_trace_print_head(
         fprintf(out, ": rank %lld", (long long)trace->rank);
     if (trace->rank >= 0 && trace->world_size > 0)
         fprintf(out, " of %lld", (long long)trace->world_size);
-    fprintf(out, "%s%s", trace->rank >= 0 ? ", " : ": ", trace->about.gpu ? trace->about.gpu : "GPU not stated");
+    fprintf(out, "%s%s", trace->rank >= 0 ? ", " : ": ",
+        trace->about.gpu ? trace->about.gpu : "GPU not stated");
     if (trace->devices > 1)
         fprintf(out, ", GPU %lld of %d in the file", (long long)trace->device, trace->devices);
     if (trace->about.nccl_version)
         fprintf(out, ", NCCL %s", trace->about.nccl_version);
     fputc('\n', out);
     if (trace->found == TRACE_WHOLE)
-        fputs("no steps found: no annotation ProfilerStep#N, and the kernels do not repeat; the whole trace counts as "
+        fputs("no steps found: no annotation ProfilerStep#N, and the kernels do not repeat; the "
+              "whole trace counts as "
               "one\n",
             out);
     else if (trace->found == TRACE_ANNOTATED)
         fprintf(out, "%d step%s, found by %s", sum->steps, plural(sum->steps),
             command->steps ? "NVTX ranges" : "ProfilerStep annotations");
     else
-        fprintf(out, "%d step%s, found by repetition: every %d kernels, %.1f %% of them alike", sum->steps,
-            plural(sum->steps), trace->period, 100 * trace->alike);
+        fprintf(out, "%d step%s, found by repetition: every %d kernels, %.1f %% of them alike",
+            sum->steps, plural(sum->steps), trace->period, 100 * trace->alike);
     if (trace->found != TRACE_WHOLE)
-        fprintf(out, ": %.3f to %.3f ms, %.3f ms in the mean\n", sum->shortest_s * ms, sum->longest_s * ms,
-            sum->step_s * ms);
+        fprintf(out, ": %.3f to %.3f ms, %.3f ms in the mean\n", sum->shortest_s * ms,
+            sum->longest_s * ms, sum->step_s * ms);
     if (trace->outside > 0)
-        fprintf(out, "%d kernel%s and copies of other steps left out\n", trace->outside, plural(trace->outside));
+        fprintf(out, "%d kernel%s and copies of other steps left out\n", trace->outside,
+            plural(trace->outside));
     if (trace->without_copies)
         fputs("copies by memcpy and memset are not read from a profile of Nsight Systems\n", out);
     if (trace->ranks_assumed > 0)
         fprintf(out,
-            "the trace does not say how many ranks a collective has: all %lld are assumed, as one NCCL stream "
+            "the trace does not say how many ranks a collective has: all %lld are assumed, as one "
+            "NCCL stream "
             "has them all\n",
             (long long)trace->world_size);
     words_gathered(to, &lines);
@@ -127,15 +142,16 @@ static void calibrate_check_trace_print_head(
 /* ---- tables ---- */
 
 /* A number of both sides, or only of the measured one. */
-static void two_sides(struct table *table, const struct trace_check *check, const char *unit, int digits,
-    double measured, double simulated)
+static void two_sides(struct table *table, const struct trace_check *check, const char *unit,
+    int digits, double measured, double simulated)
 {
     table_number(table, "measured", unit, digits, measured);
     if (check->compared)
         table_number(table, "simulated", unit, digits, simulated);
 }
 
-static void difference(struct table *table, const struct trace_check *check, double measured_s, double simulated_s)
+static void difference(
+    struct table *table, const struct trace_check *check, double measured_s, double simulated_s)
 {
     if (check->compared)
         table_number_as(table, "measured - simulated", "ms",
@@ -149,7 +165,8 @@ struct part {
 };
 enum { PARTS = 9 };
 
-static void calibrate_check_trace_find_parts(struct part parts[PARTS], const struct trace_check *check)
+static void calibrate_check_trace_find_parts(
+    struct part parts[PARTS], const struct trace_check *check)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
     const struct part found[PARTS] = {{"step", "step", m->step_s, s->step_s},
@@ -183,7 +200,8 @@ static void calibrate_check_trace_print_parts(FILE *out, const struct trace_chec
         table_row(&table);
         table_text(&table, "time of a step", "", part->words);
         two_sides(&table, check, "ms", 3, part->measured_s * ms, part->simulated_s * ms);
-        two_sides(&table, check, "%", 1, calibrate_check_trace_share(part->measured_s, check->measured.step_s),
+        two_sides(&table, check, "%", 1,
+            calibrate_check_trace_share(part->measured_s, check->measured.step_s),
             calibrate_check_trace_share(part->simulated_s, check->simulated.step_s));
         difference(&table, check, part->measured_s, part->simulated_s);
     }
@@ -192,7 +210,8 @@ static void calibrate_check_trace_print_parts(FILE *out, const struct trace_chec
 }
 
 /* Five digits of a count. */
-static void calibrate_check_trace_count(struct table *table, const char *name, const char *unit, double n)
+static void calibrate_check_trace_count(
+    struct table *table, const char *name, const char *unit, double n)
 {
     table_number_as(table, name, unit, arena_printf(&table->numbers, "%.5g", n));
 }
@@ -234,29 +253,37 @@ static double mean_s(const struct trace_group *group)
 /* Bytes a second of one of the collectives in the mean; TABLE_UNKNOWN: not known. */
 static double calibrate_check_trace_rate(const struct trace_group *group, double bytes)
 {
-    return group && group->time_s > 0 ? calibrate_check_trace_known(bytes / mean_s(group)) : TABLE_UNKNOWN;
+    return group && group->time_s > 0 ? calibrate_check_trace_known(bytes / mean_s(group))
+                                      : TABLE_UNKNOWN;
 }
 
-static void add_group(struct table *table, const struct trace_check *check, const struct trace_pair *pair)
+static void add_group(
+    struct table *table, const struct trace_check *check, const struct trace_pair *pair)
 {
     const struct trace_group *m = pair->measured, *s = pair->simulated, *any = m ? m : s;
     BUG_IF(!any, "a pair of nothing");
     table_row(table);
-    table_text(table, "collective", "", any->kind == TRACE_UNKNOWN_KIND ? "-" : coll_kind_names[any->kind]);
-    table_number(table, "ranks", "", 0, calibrate_check_trace_known(any->ranks ? any->ranks : s ? s->ranks : 0));
+    table_text(table, "collective", "",
+        any->kind == TRACE_UNKNOWN_KIND ? "-" : coll_kind_names[any->kind]);
+    table_number(table, "ranks", "", 0,
+        calibrate_check_trace_known(any->ranks ? any->ranks
+                                    : s        ? s->ranks
+                                               : 0));
     table_number(table, "bytes", "", 0, calibrate_check_trace_known(any->bytes));
     table_number_as(table, "measured", "a step", group_count(table, m));
     if (check->compared)
         table_number_as(table, "simulated", "a step", group_count(table, s));
     two_sides(table, check, "us", 1, calibrate_check_trace_known(mean_s(m) * us),
         calibrate_check_trace_known(mean_s(s) * us));
-    table_number(table, "measured", "algbw, GB/s", 2, m ? calibrate_check_trace_rate(m, m->bytes) * GB : TABLE_UNKNOWN);
+    table_number(table, "measured", "algbw, GB/s", 2,
+        m ? calibrate_check_trace_rate(m, m->bytes) * GB : TABLE_UNKNOWN);
     two_sides(table, check, "busbw, GB/s", 2,
         m ? calibrate_check_trace_rate(m, trace_bus_bytes(m)) * GB : TABLE_UNKNOWN,
         s ? calibrate_check_trace_rate(s, trace_bus_bytes(s)) * GB : TABLE_UNKNOWN);
 }
 
-static void calibrate_check_trace_print_collectives(FILE *out, const struct trace_check *check, int top)
+static void calibrate_check_trace_print_collectives(
+    FILE *out, const struct trace_check *check, int top)
 {
     int n = check->pairs.n;
     struct table table = {0};
@@ -293,7 +320,8 @@ static void sentence(FILE *out, const char *text)
         fprintf(out, "%s\n", text);
 }
 
-static void print_differences(FILE *out, const struct trace_check *check, bool parts, int top, struct arena *arena)
+static void print_differences(
+    FILE *out, const struct trace_check *check, bool parts, int top, struct arena *arena)
 {
     const char *head = parts ? "" : "\nkernels and collectives that differ most, hidden or not:\n";
     for (int i = 0, n = 0; i < check->differences.n && n < top; i++) {
@@ -306,7 +334,8 @@ static void print_differences(FILE *out, const struct trace_check *check, bool p
     }
 }
 
-/* What people read first: what the step loses by, and, beside a scenario, what is not as it says. */
+/* What people read first: what the step loses by, and, beside a scenario, what is not as it says.
+ */
 static void print_verdict(FILE *out, const struct trace_check *check, int top, struct arena *arena)
 {
     fputc('\n', out);
@@ -318,7 +347,8 @@ static void print_verdict(FILE *out, const struct trace_check *check, int top, s
     }
 }
 
-static void calibrate_check_trace_print(FILE *out, const struct check_command *command, const struct trace_check *check)
+static void calibrate_check_trace_print(
+    FILE *out, const struct check_command *command, const struct trace_check *check)
 {
     struct arena arena = ARENA_INIT;
     calibrate_check_trace_print_head(out, command, check);
@@ -334,14 +364,16 @@ static void calibrate_check_trace_print(FILE *out, const struct check_command *c
 
 /* ---- for programs ---- */
 
-/* of: "step" (it and its parts), "class". measured, simulated: how many (0: not counted), seconds. */
-static void part_row(struct records *records, const char *of, const char *name, const struct trace_check *check,
-    const double measured[2], const double simulated[2])
+/* of: "step" (it and its parts), "class". measured, simulated: how many (0: not counted), seconds.
+ */
+static void part_row(struct records *records, const char *of, const char *name,
+    const struct trace_check *check, const double measured[2], const double simulated[2])
 {
     bool compared = check->compared, counted = measured[0] + simulated[0] > 0;
     RECORDS_ROW(records, cell_text("of", of), cell_text("name", name), cell_text("ranks", NULL),
-        cell_text("bytes", NULL), cell_text("bus_bytes", NULL), cell_real("count", counted, measured[0]),
-        cell_real("time_s", true, measured[1]), cell_real("simulated_count", counted && compared, simulated[0]),
+        cell_text("bytes", NULL), cell_text("bus_bytes", NULL),
+        cell_real("count", counted, measured[0]), cell_real("time_s", true, measured[1]),
+        cell_real("simulated_count", counted && compared, simulated[0]),
         cell_real("simulated_time_s", compared, simulated[1]));
 }
 
@@ -352,13 +384,17 @@ static void collective_row(struct records *records, const struct trace_pair *pai
     double bus_bytes = trace_bus_bytes(any);
     RECORDS_ROW(records, cell_text("of", "collective"),
         cell_text("name", any->kind == TRACE_UNKNOWN_KIND ? NULL : coll_kind_names[any->kind]),
-        cell_real("ranks", any->ranks > 0, any->ranks), cell_real("bytes", any->bytes > 0, any->bytes),
-        cell_real("bus_bytes", bus_bytes > 0, bus_bytes), cell_real("count", m != NULL, m ? m->count : 0),
-        cell_real("time_s", m != NULL, m ? m->time_s : 0), cell_real("simulated_count", s != NULL, s ? s->count : 0),
+        cell_real("ranks", any->ranks > 0, any->ranks),
+        cell_real("bytes", any->bytes > 0, any->bytes),
+        cell_real("bus_bytes", bus_bytes > 0, bus_bytes),
+        cell_real("count", m != NULL, m ? m->count : 0),
+        cell_real("time_s", m != NULL, m ? m->time_s : 0),
+        cell_real("simulated_count", s != NULL, s ? s->count : 0),
         cell_real("simulated_time_s", s != NULL, s ? s->time_s : 0));
 }
 
-static void calibrate_check_trace_print_records(FILE *out, const struct trace_check *check, enum records_format format)
+static void calibrate_check_trace_print_records(
+    FILE *out, const struct trace_check *check, enum records_format format)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
     struct part parts[PARTS];
@@ -369,7 +405,8 @@ static void calibrate_check_trace_print_records(FILE *out, const struct trace_ch
             (const double[]){0, parts[i].simulated_s});
     for (int c = 0; c < TRACE_CLASS_COUNT; c++)
         if (m->class_count[c] + s->class_count[c] > 0)
-            part_row(&records, "class", trace_class_name(c), check, (const double[]){m->class_count[c], m->class_s[c]},
+            part_row(&records, "class", trace_class_name(c), check,
+                (const double[]){m->class_count[c], m->class_s[c]},
                 (const double[]){s->class_count[c], s->class_s[c]});
     for (int i = 0; i < check->pairs.n; i++)
         collective_row(&records, &check->pairs.at[i]);
@@ -383,8 +420,8 @@ static enum status calibrate_check_trace_compare(
 {
     struct arena *arena = &command->arena;
     command->scenario = files_find(arena, FILES_SCENARIOS, command->scenario);
-    enum status status = scenario_load(
-        &check->set, command->scenario, command->overrides.list.at, command->overrides.list.n, arena, diag);
+    enum status status = scenario_load(&check->set, command->scenario, command->overrides.list.at,
+        command->overrides.list.n, arena, diag);
     if (status == STATUS_OK)
         status = vary_refuse_several(&check->set, "a trace is of one", arena, diag);
     if (status == STATUS_OK)
@@ -416,7 +453,8 @@ int calibrate_check_trace(int argc, char **argv)
     command_line_parse(&line, argc, argv, &command);
     int sides = 1 + (command.scenario != NULL);
     words_progress("check trace", "sides: it is read", 0, sides);
-    enum status status = trace_check_load(&check, command.file, command.device, command.steps, &diag);
+    enum status status =
+        trace_check_load(&check, command.file, command.device, command.steps, &diag);
     words_progress("check trace", command.scenario ? "sides; it is simulated" : "sides", 1, sides);
     if (status == STATUS_OK && command.scenario) {
         status = calibrate_check_trace_compare(&command, &check, &diag);

@@ -69,24 +69,29 @@ int chakra_export(int argc, char **argv)
 static enum status parts_write_text(const char *path, const char *text, size_t n, struct diag *diag)
 {
     if (strcmp(path, "-") == 0)
-        return fwrite(text, 1, n, stdout) == n ? STATUS_OK
-                                               : diag_io(diag, (struct source_pos){.file = path}, "cannot write it");
+        return fwrite(text, 1, n, stdout) == n
+                   ? STATUS_OK
+                   : diag_io(diag, (struct source_pos){.file = path}, "cannot write it");
     return file_write(path, text, n, diag);
 }
 
-/* One candidate, as a text; false: the trainer has no option for some of it, which is said in diag. */
-static bool emit_one(char **text, size_t *n, enum configuration_format trainer, const char *file, const char *title,
-    const struct overrides_read *overrides, struct arena *arena, struct diag *diag)
+/* One candidate, as a text; false: the trainer has no option for some of it, which is said in diag.
+ */
+static bool emit_one(char **text, size_t *n, enum configuration_format trainer, const char *file,
+    const char *title, const struct overrides_read *overrides, struct arena *arena,
+    struct diag *diag)
 {
     struct scenario_set set = {0};
     struct diag loaded = DIAG_INIT;
-    if (scenario_load(&set, file, overrides->list.at, overrides->list.n, arena, &loaded) != STATUS_OK) {
+    if (scenario_load(&set, file, overrides->list.at, overrides->list.n, arena, &loaded) !=
+        STATUS_OK) {
         diag_merge(diag, &loaded);
         return false;
     }
     if (!emit_can(trainer, &set.points[0])) {
         diag_input(diag, (struct source_pos){.file = file},
-            "nothing that ran is %s's: of megatron it is strategy megatron, of torchtitan and automodel FSDP2, as in "
+            "nothing that ran is %s's: of megatron it is strategy megatron, of torchtitan and "
+            "automodel FSDP2, as in "
             "--strategy fsdp2",
             configuration_format_names[trainer]);
         return false;
@@ -103,11 +108,12 @@ int scenario_emit(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag why = DIAG_INIT, diag = DIAG_INIT;
     int trainer = 0;
-    while (
-        argc > 1 && trainer < CONFIGURATION_FORMAT_COUNT && strcmp(configuration_format_names[trainer], argv[1]) != 0)
+    while (argc > 1 && trainer < CONFIGURATION_FORMAT_COUNT &&
+           strcmp(configuration_format_names[trainer], argv[1]) != 0)
         trainer++;
     if (argc < 5 || trainer == CONFIGURATION_FORMAT_COUNT) {
-        fputs("flopcast scenario emit: error: TRAINER OUT FILE TITLE KEY=VALUE... is wanted\n", stderr);
+        fputs("flopcast scenario emit: error: TRAINER OUT FILE TITLE KEY=VALUE... is wanted\n",
+            stderr);
         return CLI_INPUT;
     }
     bool found = false;
@@ -119,7 +125,8 @@ int scenario_emit(int argc, char **argv)
         const char *title = argv[i];
         while (i + 1 < argc && strcmp(argv[++i], SCENARIO_EMIT_OR) != 0)
             take_override(&overrides, argv[i], &arena);
-        found = emit_one(&text, &n, (enum configuration_format)trainer, argv[3], title, &overrides, &arena, &own);
+        found = emit_one(&text, &n, (enum configuration_format)trainer, argv[3], title, &overrides,
+            &arena, &own);
         if (found)
             parts_write_text(argv[2], text, n, &diag);
         else if (tried == 0)
@@ -141,7 +148,8 @@ int interop_compress(int argc, char **argv)
     errno = 0;
     gzFile out = gzdopen(dup(STDOUT_FILENO), "wb"); /* it closes what it gets */
     int why = out ? 0 : errno ? errno : ENOMEM;
-    while ((n = read(STDIN_FILENO, bytes, sizeof bytes)) != 0) { /* to its end, whatever has failed */
+    while (
+        (n = read(STDIN_FILENO, bytes, sizeof bytes)) != 0) { /* to its end, whatever has failed */
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

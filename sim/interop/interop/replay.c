@@ -30,14 +30,18 @@ static void replay_check(void *self, struct argp_state *state)
 
 #define AT(at) .member = offsetof(struct command, at)
 static const struct command_option options[] = {
-    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
-    {"groups", "FILE", "JSON with the ranks of each group (default: comm_group*.json of the folder)", OPTION_TEXT,
+    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT,
+        AT(topology)},
+    {"groups", "FILE",
+        "JSON with the ranks of each group (default: comm_group*.json of the folder)", OPTION_TEXT,
         AT(replay.groups)},
     {"roofline", NULL,
-        "Compute nodes take what their num_ops and tensor_size take on this GPU, not the durations that they state",
+        "Compute nodes take what their num_ops and tensor_size take on this GPU, not the durations "
+        "that they state",
         OPTION_FLAG, AT(replay.roofline)},
     {"set", "KEY=VALUE",
-        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
+        "A number of the cluster, its node or its GPU for this command, as "
+        "cluster.node.nic_bandwidth=800Gb/s",
         OPTION_SET, AT(overrides)},
     RECORDS_OPTION(struct command),
     {0},
@@ -62,11 +66,13 @@ static void print_step(const struct replay *replay, const struct hw *hw)
 }
 
 /* A row of collectives, or (comm NULL) for programs that of the step, which has no kind. */
-static void replay_fill(struct rows *rows, const struct replay *replay, const struct replay_comm *comm)
+static void replay_fill(
+    struct rows *rows, const struct replay *replay, const struct replay_comm *comm)
 {
     const struct exec_result *exec = &replay->exec;
     bool is_comm = comm != NULL;
-    const struct replay_comm step = {.ranks = replay->ranks, .count = 1, .time_s = exec->step_time_s};
+    const struct replay_comm step = {
+        .ranks = replay->ranks, .count = 1, .time_s = exec->step_time_s};
     comm = is_comm ? comm : &step;
     rows_next(rows);
     rows_text(rows, COLUMN("kind", "kind"), is_comm ? coll_kind_names[comm->kind] : "step");
@@ -78,8 +84,10 @@ static void replay_fill(struct rows *rows, const struct replay *replay, const st
     rows_real(rows, COLUMN("comm_s"), !is_comm, exec->breakdown.comm_s);
     rows_real(rows, COLUMN("flop"), !is_comm, replay->flop);
     rows_real(rows, COLUMN(NULL, "algbw", "GB/s", 1e-9, 2), true, comm->bytes / comm->time_s);
-    rows_text(rows, COLUMN("algorithm", "algorithm"), is_comm ? coll_algorithm_names[comm->algorithm] : NULL);
-    rows_text(rows, COLUMN("protocol", "protocol"), is_comm ? coll_protocol_names[comm->protocol] : NULL);
+    rows_text(rows, COLUMN("algorithm", "algorithm"),
+        is_comm ? coll_algorithm_names[comm->algorithm] : NULL);
+    rows_text(
+        rows, COLUMN("protocol", "protocol"), is_comm ? coll_protocol_names[comm->protocol] : NULL);
     rows_text(rows, COLUMN(NULL, "bound by"), is_comm ? coll_bound_names[comm->bound] : NULL);
 }
 
@@ -104,12 +112,14 @@ int cmd_replay(int argc, char **argv)
         .one = "folder",
         AT(replay.folder),
         .missing = "a folder of Chakra traces is missing",
-        .doc =
-            "Simulate a workload of Chakra execution traces, NAME.0.et, NAME.1.et and so on, one a rank, as ASTRA-sim "
-            "takes it, on a cluster.\v"
-            "`flopcast run --chakra FOLDER` writes such traces. Collectives are NCCL's on this cluster; compute nodes "
-            "take the durations that they state, or with --roofline those of the GPU. Memory is not simulated. "
-            "Times of collectives are means, from when their last member has come."};
+        .doc = "Simulate a workload of Chakra execution traces, NAME.0.et, NAME.1.et and so on, "
+               "one a rank, as ASTRA-sim "
+               "takes it, on a cluster.\v"
+               "`flopcast run --chakra FOLDER` writes such traces. Collectives are NCCL's on this "
+               "cluster; compute nodes "
+               "take the durations that they state, or with --roofline those of the GPU. Memory is "
+               "not simulated. "
+               "Times of collectives are means, from when their last member has come."};
     struct command command = {0};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
@@ -120,12 +130,14 @@ int cmd_replay(int argc, char **argv)
     words_progress("replay", "runs", 0, 1);
     command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
-        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK &&
+        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena,
+            &diag) == STATUS_OK &&
         replay_run(&replay, &command.replay, &hw, &arena, &diag) == STATUS_OK) {
         words_progress("replay", "runs", 1, 1);
         if (command.format == RECORDS_TABLE)
             print_step(&replay, &hw);
-        replay_print_comm(&replay, "\ncollectives and messages of all ranks, alike together:\n", command.format);
+        replay_print_comm(
+            &replay, "\ncollectives and messages of all ranks, alike together:\n", command.format);
     }
     hw_sources_free(&sources);
     overrides_free(&command.overrides);

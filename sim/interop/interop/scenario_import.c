@@ -53,22 +53,28 @@ static void scenario_import_check(void *self, struct argp_state *state)
 
 #define AT(at) .member = offsetof(struct import, at)
 static const struct command_option options[] = {
-    {"out", "FILE", "The scenario file (default: stdout, and the lists to stderr)", OPTION_TEXT, AT(out)},
+    {"out", "FILE", "The scenario file (default: stdout, and the lists to stderr)", OPTION_TEXT,
+        AT(out)},
     {"from", "FORMAT",
-        "deepspeed, accelerate, automodel, primus, torchtitan or megatron (default: by the ending, .json, .yaml, "
+        "deepspeed, accelerate, automodel, primus, torchtitan or megatron (default: by the ending, "
+        ".json, .yaml, "
         ".toml, all else megatron, and by the keys of YAML)",
         OPTION_TAKE, .take = take_from},
-    {"name", "NAME", "What the scenario is called (default: as the first file)", OPTION_TEXT, AT(given.name)},
+    {"name", "NAME", "What the scenario is called (default: as the first file)", OPTION_TEXT,
+        AT(given.name)},
     {"model", "NAME", "The model, where the files do not say it", OPTION_TEXT, AT(given.model)},
     {"topology", "NAME", "The cluster, which no file says", OPTION_TEXT, AT(given.topology)},
-    {"gpus", "N", "The number of GPUs, in place of what the files say", OPTION_COUNT, AT(given.gpus), .most = 1 << 24},
+    {"gpus", "N", "The number of GPUs, in place of what the files say", OPTION_COUNT,
+        AT(given.gpus), .most = 1 << 24},
     SETTING(struct import, "seq-len", "T", "train.seq_len", "Tokens of a sequence"),
     SETTING(struct import, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),
-    {"stack", "NAME", "The stack profile, in place of the one that is assumed; none: of none", OPTION_TEXT,
-        AT(given.stack)},
-    {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET, AT(overrides)},
+    {"stack", "NAME", "The stack profile, in place of the one that is assumed; none: of none",
+        OPTION_TEXT, AT(given.stack)},
+    {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET,
+        AT(overrides)},
     {"force", NULL,
-        "Take the scenario although settings are not understood that may change speed or memory, and a config.json of "
+        "Take the scenario although settings are not understood that may change speed or memory, "
+        "and a config.json of "
         "--model although it has such keys",
         OPTION_FLAG, AT(force)},
     {0},
@@ -76,14 +82,15 @@ static const struct command_option options[] = {
 
 /* ---- the lists ---- */
 
-static void scenario_import_print_settings(FILE *out, const struct configuration *config, enum configuration_fate fate)
+static void scenario_import_print_settings(
+    FILE *out, const struct configuration *config, enum configuration_fate fate)
 {
     for (int i = 0; i < config->settings.n; i++) {
         const struct configuration_setting *setting = &config->settings.at[i];
         if (setting->fate != fate)
             continue;
-        fprintf(out, "  %s:%d:%d: %s%s%s", setting->at.file, setting->at.line, setting->at.column, setting->name,
-            setting->bare ? "" : " = ", setting->value);
+        fprintf(out, "  %s:%d:%d: %s%s%s", setting->at.file, setting->at.line, setting->at.column,
+            setting->name, setting->bare ? "" : " = ", setting->value);
         fprintf(out, setting->words ? fate == FATE_TAKEN ? " -> %s\n" : " (%s)\n" : "%s\n",
             setting->words ? setting->words : "");
     }
@@ -102,7 +109,8 @@ static void print_lists(FILE *out, const struct configuration *config)
     static const struct {
         enum configuration_fate fate;
         const char *head;
-    } parts[] = {{FATE_TAKEN, "understood"}, {FATE_ASIDE, "left aside, as it changes neither speed nor memory here"},
+    } parts[] = {{FATE_TAKEN, "understood"},
+        {FATE_ASIDE, "left aside, as it changes neither speed nor memory here"},
         {FATE_OPEN, "left open by the files"}, {FATE_NOT_UNDERSTOOD, "not understood"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         int n = configuration_count(config, parts[i].fate);
@@ -154,19 +162,22 @@ static enum status finish_file(FILE *file, const char *path, struct diag *diag)
 }
 
 /* The model beside the scenario, as the scenario calls it; NULL: none. */
-static const char *write_model(struct import *import, const struct configuration *config, struct diag *diag)
+static const char *write_model(
+    struct import *import, const struct configuration *config, struct diag *diag)
 {
     const char *out = import->out, *slash = strrchr(out, '/');
     const char *name = words_stem(out, &import->arena);
     const char *file = arena_printf(&import->arena, "%s.model.yaml", name);
-    const char *path = slash ? arena_printf(&import->arena, "%.*s%s", (int)(slash - out + 1), out, file) : file;
+    const char *path =
+        slash ? arena_printf(&import->arena, "%.*s%s", (int)(slash - out + 1), out, file) : file;
     FILE *stream = fopen(path, "w");
     if (stream)
         configuration_write_model(stream, config, name);
     return finish_file(stream, path, diag) == STATUS_OK ? file : NULL;
 }
 
-/* The scenario as flopcast reads it: what does not go together is reported where it stands there. */
+/* The scenario as flopcast reads it: what does not go together is reported where it stands there.
+ */
 static void load_back(const char *path, struct arena *arena, struct diag *diag)
 {
     struct scenario_set set;
@@ -176,7 +187,8 @@ static void load_back(const char *path, struct arena *arena, struct diag *diag)
 /* A scenario that is not whole, or leaves out what may matter, is not taken for one that says
  * what the files say. --force takes responsibility for what was not understood, not for what is
  * missing. */
-static void scenario_import_judge(const struct import *import, const struct configuration *config, struct diag *diag)
+static void scenario_import_judge(
+    const struct import *import, const struct configuration *config, struct diag *diag)
 {
     const char *names = "";
     const struct configuration_setting *first = NULL;
@@ -191,11 +203,12 @@ static void scenario_import_judge(const struct import *import, const struct conf
     }
     if (config->missing.n > 0)
         diag_io(diag, (struct source_pos){.file = import->files.at[0]},
-            "the scenario does not run yet; what is missing (%d): %s%s", config->missing.n, config->missing.at[0],
-            config->missing.n > 1 ? " ..." : "");
+            "the scenario does not run yet; what is missing (%d): %s%s", config->missing.n,
+            config->missing.at[0], config->missing.n > 1 ? " ..." : "");
     if (first && !import->force)
         diag_io(diag, first->at,
-            "not understood, and may change speed or memory (%d): %s%s; the scenario leaves it out, and its "
+            "not understood, and may change speed or memory (%d): %s%s; the scenario leaves it "
+            "out, and its "
             "assumptions say so; --set says what it means, --force takes the scenario as it is",
             n, names, n > MOST_SHOWN ? " ..." : "");
 }
@@ -207,7 +220,8 @@ static void write_scenario(struct import *import, struct configuration *config, 
     if (configuration_has_model(config) && import->out)
         model = write_model(import, config, diag);
     else if (configuration_has_model(config))
-        vec_push(&config->missing, "model: --out FILE, so that it can be written beside the scenario, or --model NAME");
+        vec_push(&config->missing,
+            "model: --out FILE, so that it can be written beside the scenario, or --model NAME");
     if (diag->worst != STATUS_OK)
         return;
     FILE *out = import->out ? fopen(import->out, "w") : stdout;
@@ -232,7 +246,8 @@ static void scenario_import_run(struct import *import, struct diag *diag)
         vec_push(&import->overrides.list, (struct scenario_override){"force", "true"});
     import->given.sets = import->overrides.list.at;
     import->given.n_sets = import->overrides.list.n;
-    if (diag->worst == STATUS_OK && configuration_finish(&config, &import->given, diag) == STATUS_OK)
+    if (diag->worst == STATUS_OK &&
+        configuration_finish(&config, &import->given, diag) == STATUS_OK)
         write_scenario(import, &config, diag);
     configuration_free(&config);
 }
@@ -244,14 +259,21 @@ int scenario_import(int argc, char **argv)
         .check = scenario_import_check,
         .args_doc = "FILE...",
         .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, YAML of "
-               "accelerate, NeMo AutoModel and Primus, torchtitan's TOML, arguments of Megatron-LM in a shell script "
+               "accelerate, NeMo AutoModel and Primus, torchtitan's TOML, arguments of Megatron-LM "
+               "in a shell script "
                "or a text file.\v"
-               "Several files are one job. Of a script, options before the program are its launchers' (srun, mpirun, "
-               "numactl, nsys, containers ...), of which the numbers of nodes, processes and GPUs are taken, as of its "
-               "head for Slurm, PBS or LSF. Every setting is listed: what it became, whether it was left aside as it "
-               "changes neither speed nor memory, or that it was not understood; then what is assumed and what is "
-               "missing. Where something is missing, or was not understood and may change speed or memory, the exit "
-               "status is 1. The model that arguments of Megatron-LM describe is written beside FILE.yaml as "
+               "Several files are one job. Of a script, options before the program are its "
+               "launchers' (srun, mpirun, "
+               "numactl, nsys, containers ...), of which the numbers of nodes, processes and GPUs "
+               "are taken, as of its "
+               "head for Slurm, PBS or LSF. Every setting is listed: what it became, whether it "
+               "was left aside as it "
+               "changes neither speed nor memory, or that it was not understood; then what is "
+               "assumed and what is "
+               "missing. Where something is missing, or was not understood and may change speed or "
+               "memory, the exit "
+               "status is 1. The model that arguments of Megatron-LM describe is written beside "
+               "FILE.yaml as "
                "FILE.model.yaml, unless --model is given."};
     struct import import = {.arena = ARENA_INIT};
     command_line_parse(&line, argc, argv, &import);

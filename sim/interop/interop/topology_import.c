@@ -27,8 +27,9 @@ struct import {
 #define AT(at) .member = offsetof(struct import, at)
 static const struct command_option options[] = {
     {"out", "FILE", "The node file (default: stdout)", OPTION_TEXT, AT(out)},
-    {"gpu", "FILE", "The GPU file, as topologies/gpus/h200-sxm-141gb.yaml, where the dump does not say", OPTION_TEXT,
-        AT(gpu)},
+    {"gpu", "FILE",
+        "The GPU file, as topologies/gpus/h200-sxm-141gb.yaml, where the dump does not say",
+        OPTION_TEXT, AT(gpu)},
     {"name", "NAME", "What the node is called (default: as the file)", OPTION_TEXT, AT(name)},
     {0},
 };
@@ -48,27 +49,31 @@ static void comment(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-static void topology_import_write_node(
-    FILE *out, const struct import *import, const struct topology_dump *dump, const struct hw_node *node)
+static void topology_import_write_node(FILE *out, const struct import *import,
+    const struct topology_dump *dump, const struct hw_node *node)
 {
     char line[512];
-    snprintf(line, sizeof line, "By `flopcast topology import` from %s (%s). Put in what you know better,",
+    snprintf(line, sizeof line,
+        "By `flopcast topology import` from %s (%s). Put in what you know better,",
         file_name(import->file), dump->how);
     comment(out, line);
-    comment(out, "as nccl_efficiency from nccl-tests: what is of kind assumed was not measured on this machine.");
+    comment(out, "as nccl_efficiency from nccl-tests: what is of kind assumed was not measured on "
+                 "this machine.");
     if (!import->certain)
-        comment(
-            out, "Which GPU it is was inferred from its NVLinks or compute capability; change gpu where it is wrong.");
+        comment(out, "Which GPU it is was inferred from its NVLinks or compute capability; change "
+                     "gpu where it is wrong.");
     if (import->reduces)
-        comment(out, "Its switches can reduce (NVLS), which no dump says: without nvls_efficiency, nvls_latency and "
-                     "nvls_step_latency, as in topologies/nodes/dgx-h100-like.yaml, all_reduces are rings and trees.");
+        comment(out, "Its switches can reduce (NVLS), which no dump says: without nvls_efficiency, "
+                     "nvls_latency and "
+                     "nvls_step_latency, as in topologies/nodes/dgx-h100-like.yaml, all_reduces "
+                     "are rings and trees.");
     for (int i = 0; i < dump->remarks.n; i++)
         comment(out, dump->remarks.at[i]);
     hw_write_node(out, node);
 }
 
-static enum status topology_import_put(
-    const struct import *import, const struct topology_dump *dump, const struct hw_node *node, struct diag *diag)
+static enum status topology_import_put(const struct import *import,
+    const struct topology_dump *dump, const struct hw_node *node, struct diag *diag)
 {
     if (!import->out) {
         topology_import_write_node(stdout, import, dump, node);
@@ -82,21 +87,25 @@ static enum status topology_import_put(
         ok = fclose(out) == 0 && ok;
     }
     if (!ok)
-        return diag_io(diag, (struct source_pos){.file = import->out}, "cannot write: %s", strerror(errno));
+        return diag_io(
+            diag, (struct source_pos){.file = import->out}, "cannot write: %s", strerror(errno));
     return STATUS_OK;
 }
 
-static enum status choose_gpu(struct import *import, const struct topology_dump *dump, struct diag *diag)
+static enum status choose_gpu(
+    struct import *import, const struct topology_dump *dump, struct diag *diag)
 {
     const char *known = topology_gpu(dump, &import->certain);
     if (import->gpu) {
         import->gpu = files_find(&import->arena, FILES_GPUS, import->gpu);
         import->certain = true;
     } else if (known)
-        import->gpu = files_own(&import->arena, arena_printf(&import->arena, "topologies/gpus/%s.yaml", known));
+        import->gpu = files_own(
+            &import->arena, arena_printf(&import->arena, "topologies/gpus/%s.yaml", known));
     else
         return diag_input(diag, (struct source_pos){.file = import->file},
-            "it does not say which GPUs these are, or there is no file of them; give --gpu FILE, one of "
+            "it does not say which GPUs these are, or there is no file of them; give --gpu FILE, "
+            "one of "
             "topologies/gpus or your own");
     return STATUS_OK;
 }
@@ -119,15 +128,18 @@ static enum status topology_import_run(struct import *import, struct diag *diag)
     const char *stem = arena_printf(&import->arena, "%.*s", (int)(strcspn(name, ".")), name);
     if (status == STATUS_OK)
         status = topology_node(&node, &dump, import->name ? import->name : stem,
-            files_name_from(&import->arena, import->out, import->gpu), &gpu, (struct source_pos){.file = import->gpu},
-            &import->arena, diag);
-    import->reduces = dump.fabric == HW_NVSWITCH && (strcmp(gpu.arch ? gpu.arch : "", "Hopper") == 0 ||
-                                                        strcmp(gpu.arch ? gpu.arch : "", "Blackwell") == 0);
+            files_name_from(&import->arena, import->out, import->gpu), &gpu,
+            (struct source_pos){.file = import->gpu}, &import->arena, diag);
+    import->reduces =
+        dump.fabric == HW_NVSWITCH && (strcmp(gpu.arch ? gpu.arch : "", "Hopper") == 0 ||
+                                          strcmp(gpu.arch ? gpu.arch : "", "Blackwell") == 0);
     if (status == STATUS_OK)
         status = topology_import_put(import, &dump, &node, diag);
-    if (status == STATUS_OK && dump.nics > 0 && !(dump.nic_Bps > 0)) /* networks differ by this more than by all else */
+    if (status == STATUS_OK && dump.nics > 0 &&
+        !(dump.nic_Bps > 0)) /* networks differ by this more than by all else */
         diag_warn(diag, (struct source_pos){.file = import->file},
-            "it does not say what a NIC carries; %.0f Gb/s is assumed: write what yours do under nic_bandwidth",
+            "it does not say what a NIC carries; %.0f Gb/s is assumed: write what yours do under "
+            "nic_bandwidth",
             8e-9 * node.nic_bandwidth.value);
     vec_free(&dump.remarks);
     return status;
@@ -140,11 +152,14 @@ int topology_import(int argc, char **argv)
         .one = "file",
         AT(file),
         .missing = "a file is missing",
-        .doc = "Make a node file from what a machine says about itself: the topology that NCCL writes "
-               "(NCCL_TOPO_DUMP_FILE=topo.xml) or the matrix of `nvidia-smi topo -m`.\v"
-               "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the reason. A "
-               "cluster file names the node: copy one of topologies/clusters (`flopcast files clusters`), and write "
-               "this file's name under node."};
+        .doc =
+            "Make a node file from what a machine says about itself: the topology that NCCL writes "
+            "(NCCL_TOPO_DUMP_FILE=topo.xml) or the matrix of `nvidia-smi topo -m`.\v"
+            "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the "
+            "reason. A "
+            "cluster file names the node: copy one of topologies/clusters (`flopcast files "
+            "clusters`), and write "
+            "this file's name under node."};
     struct import import = {0};
     command_line_parse(&line, argc, argv, &import);
     struct diag diag = DIAG_INIT;

@@ -46,9 +46,10 @@ struct command {
 struct traces {
     VEC(struct trace) list;
     VEC(struct traced_rank) ranks;
-    const char *gpu;          /* of the first; NULL: not said */
-    bool ranks_assumed;       /* of collectives, in one of them */
-    bool by_device, by_order; /* a rank is the number of a GPU in its file, or the place of its file */
+    const char *gpu;    /* of the first; NULL: not said */
+    bool ranks_assumed; /* of collectives, in one of them */
+    bool by_device,
+        by_order; /* a rank is the number of a GPU in its file, or the place of its file */
 };
 
 /* A line: the step on a number of GPUs. */
@@ -59,14 +60,21 @@ struct scaled {
 };
 
 static const double MS = 1e3;
-enum { MOST_GPUS = 1 << 20, MOST_STEPS = 1 << 30, MOST_TOP = 1000, MEASURED_STEPS = 5, LEAST_SAMPLES = 10 };
+enum {
+    MOST_GPUS = 1 << 20,
+    MOST_STEPS = 1 << 30,
+    MOST_TOP = 1000,
+    MEASURED_STEPS = 5,
+    LEAST_SAMPLES = 10
+};
 
 static void trace_scale_take_number(void *member, const struct argument *argument)
 {
     char *end = NULL;
     long number = strtol(argument->text, &end, 10);
     if (*argument->text < '0' || *argument->text > '9' || *end || number > MOST_STEPS)
-        argp_error(argument->state, "--%s %s: a number from 0 on is wanted", argument->option, argument->text);
+        argp_error(argument->state, "--%s %s: a number from 0 on is wanted", argument->option,
+            argument->text);
     *(int *)member = (int)number;
 }
 
@@ -77,7 +85,8 @@ static void take_gpus(void *self, const struct argument *argument)
         char *end = NULL;
         long gpus = strtol(at, &end, 10);
         if (*at < '0' || *at > '9' || gpus < 1 || gpus > MOST_GPUS || (*end != ',' && *end != '\0'))
-            argp_error(argument->state, "--gpus %s: numbers of GPUs are wanted, as in 8,64,512", argument->text);
+            argp_error(argument->state, "--gpus %s: numbers of GPUs are wanted, as in 8,64,512",
+                argument->text);
         vec_push(&command->gpus, (int)gpus);
         if (*end == '\0')
             return;
@@ -108,61 +117,79 @@ static void trace_scale_check(void *self, struct argp_state *state)
     if (!command->topology)
         argp_error(state, "--topology NAME is needed: the cluster that the step is to run on");
     if (command->samples > 0 && command->samples < LEAST_SAMPLES)
-        argp_error(state, "--samples %d: %d at least are wanted; fewer say nothing of 5 and 95 %%", command->samples,
-            LEAST_SAMPLES);
+        argp_error(state, "--samples %d: %d at least are wanted; fewer say nothing of 5 and 95 %%",
+            command->samples, LEAST_SAMPLES);
 }
 
 #define AT(at) .member = offsetof(struct command, at)
 static const struct command_option options[] = {
-    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
-    {"gpus", "N,...", "On how many GPUs, multiples of those of the trace (default: as many)", OPTION_TAKE,
-        .take = take_gpus},
+    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT,
+        AT(topology)},
+    {"gpus", "N,...", "On how many GPUs, multiples of those of the trace (default: as many)",
+        OPTION_TAKE, .take = take_gpus},
     {"step", "N", "Of several steps: number N, as in ProfilerStep#N", OPTION_TAKE, AT(step),
         .take = trace_scale_take_number},
-    {"device", "N", "Of several GPUs in a file: which one (default: all, each a rank)", OPTION_TAKE, AT(device),
-        .take = trace_scale_take_number},
+    {"device", "N", "Of several GPUs in a file: which one (default: all, each a rank)", OPTION_TAKE,
+        AT(device), .take = trace_scale_take_number},
     {"sharded", "TEXT",
-        "Kernels with this text in their names work on a shard, no others (default: as collectives let see); may be "
+        "Kernels with this text in their names work on a shard, no others (default: as collectives "
+        "let see); may be "
         "repeated",
         OPTION_TAKE, .take = take_sharded, .flags = OPTION_LIST},
-    {"fixed", "GROUP", "A process group that does not grow, by name or description; may be repeated", OPTION_TAKE,
+    {"fixed", "GROUP",
+        "A process group that does not grow, by name or description; may be repeated", OPTION_TAKE,
         .take = take_fixed, .flags = OPTION_LIST},
-    {"gpu", "FILE", "The GPUs of the cluster are these: a file of topologies/gpus", OPTION_TEXT, AT(gpu)},
-    {"traced-gpu", "FILE", "The GPU of the trace (default: the cluster's); on others kernels are scaled by class",
+    {"gpu", "FILE", "The GPUs of the cluster are these: a file of topologies/gpus", OPTION_TEXT,
+        AT(gpu)},
+    {"traced-gpu", "FILE",
+        "The GPU of the trace (default: the cluster's); on others kernels are scaled by class",
         OPTION_TEXT, AT(traced_gpu)},
-    {"recorded", NULL, "Collectives take the time that they took, which checks the plan alone", OPTION_FLAG,
-        AT(recorded)},
+    {"recorded", NULL, "Collectives take the time that they took, which checks the plan alone",
+        OPTION_FLAG, AT(recorded)},
     {"quiet", NULL, "Nothing varies: no jitter, all GPUs equally fast", OPTION_FLAG, AT(quiet)},
-    {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(seed), .take = trace_scale_take_number},
+    {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(seed),
+        .take = trace_scale_take_number},
     {"samples", "K",
-        "Draw the cluster's numbers K times, 10 at least, from their errors: 5 to 95 % of the step (default: not)",
+        "Draw the cluster's numbers K times, 10 at least, from their errors: 5 to 95 % of the step "
+        "(default: not)",
         OPTION_SAMPLES, AT(samples)},
-    {"top", "N", "Show the N longest collectives of the last line (default: 8)", OPTION_COUNT, AT(top),
-        .most = MOST_TOP},
+    {"top", "N", "Show the N longest collectives of the last line (default: 8)", OPTION_COUNT,
+        AT(top), .most = MOST_TOP},
     {"set", "KEY=VALUE",
-        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
+        "A number of the cluster, its node or its GPU for this command, as "
+        "cluster.node.nic_bandwidth=800Gb/s",
         OPTION_SET, AT(overrides)},
-    {"db", "PATH", "Keep the lines in this database, for `flopcast plot trace_scale`", OPTION_TEXT, AT(db)},
+    {"db", "PATH", "Keep the lines in this database, for `flopcast plot trace_scale`", OPTION_TEXT,
+        AT(db)},
     RECORDS_OPTION(struct command),
     {0},
 };
 
 static const char doc[] =
-    "Run a real step, from a trace of PyTorch's profiler (.json, .json.gz) or a profile of Nsight Systems (exported as "
+    "Run a real step, from a trace of PyTorch's profiler (.json, .json.gz) or a profile of Nsight "
+    "Systems (exported as "
     "SQLite) of one or several ranks, on any number of GPUs of a cluster.\v"
-    "Kernels take as long as in the trace, the host too; collectives are NCCL's on this cluster and number of GPUs, "
-    "and slow the kernels beside them. More GPUs are more data parallelism: each does what the traced one does.\n\n"
-    "A step is as long as a loop of it: on the GPU from the end of its kernels to that of the next one's, or what the "
-    "host takes where that is more. Its parts are those of the compute stream: kernels; exposed comm, idle for a "
-    "collective or message that moves; for ranks, idle for one that waits for other ranks, as their hosts are later; "
+    "Kernels take as long as in the trace, the host too; collectives are NCCL's on this cluster "
+    "and number of GPUs, "
+    "and slow the kernels beside them. More GPUs are more data parallelism: each does what the "
+    "traced one does.\n\n"
+    "A step is as long as a loop of it: on the GPU from the end of its kernels to that of the next "
+    "one's, or what the "
+    "host takes where that is more. Its parts are those of the compute stream: kernels; exposed "
+    "comm, idle for a "
+    "collective or message that moves; for ranks, idle for one that waits for other ranks, as "
+    "their hosts are later; "
     "host, idle as nothing had been launched yet. They add up to the step.\n\n"
-    "Several files, or GPUs in a file, are ranks of one job, which meet in collectives and messages; the others do as "
-    "they do. Of a pipeline a rank of each stage is needed. A rank is what its file says (distributedInfo), of "
+    "Several files, or GPUs in a file, are ranks of one job, which meet in collectives and "
+    "messages; the others do as "
+    "they do. Of a pipeline a rank of each stage is needed. A rank is what its file says "
+    "(distributedInfo), of "
     "several GPUs in a file the number of the GPU, else the place among the files.\n\n"
     "Best recorded with PyTorch 2.4 or later and\n"
     "  profile(activities=[CPU, CUDA], schedule=..., experimental_config=\n"
     "          _ExperimentalConfig(enable_cuda_sync_events=True))\n"
-    "with its step() after each step: collectives then have their sizes and groups, and each wait says for what. "
+    "with its step() after each step: collectives then have their sizes and groups, and each wait "
+    "says for what. "
     "Without the latter waits are found by rules (sim/interop/exchange/trace_plan.h).";
 
 /* ---- the run ---- */
@@ -176,20 +203,25 @@ static struct noise_options noise_of(const struct hw_cluster *cluster)
 }
 
 /* Memory is not simulated: a trace does not say what is allocated. */
-static enum status scale(struct scaled *out, const struct command *command, const struct traces *traces,
-    const struct trace_plan_options *plan, const struct hw *hw, struct arena *arena, struct diag *diag)
+static enum status scale(struct scaled *out, const struct command *command,
+    const struct traces *traces, const struct trace_plan_options *plan, const struct hw *hw,
+    struct arena *arena, struct diag *diag)
 {
     static const int rank_0 = 0;
     struct exec_options exec = exec_default_options();
-    enum status status = trace_plan(&out->planned, traces->ranks.at, traces->ranks.n, plan, arena, diag);
+    enum status status =
+        trace_plan(&out->planned, traces->ranks.at, traces->ranks.n, plan, arena, diag);
     int ranks = out->planned.plan.mesh.ranks;
     if (status == STATUS_OK)
-        status = replay_check_cluster(ranks, hw, (struct source_pos){.file = command->topology}, diag);
+        status =
+            replay_check_cluster(ranks, hw, (struct source_pos){.file = command->topology}, diag);
     if (status != STATUS_OK)
         return status;
     exec.steps = command->quiet ? 1 : MEASURED_STEPS;
     exec.no_memory = true;
-    exec.fold = out->planned.plan.inner > 1 ? FOLD_AUTO : FOLD_SLOWEST; /* each traced rank is to be among those */
+    exec.fold = out->planned.plan.inner > 1
+                    ? FOLD_AUTO
+                    : FOLD_SLOWEST; /* each traced rank is to be among those */
     exec.seed = command->seed;
     exec.noise = command->quiet ? (struct noise_options){0} : noise_of(&hw->cluster);
     exec.trace_ranks = &rank_0;
@@ -208,14 +240,16 @@ static int trace_scale_by_time(const void *a, const void *b)
 /* One run more of all: the traced one, then those of each line. */
 static void count_run(struct command *command)
 {
-    words_progress("trace scale", "runs", command->done++, 1 + command->gpus.n * (1 + command->samples));
+    words_progress(
+        "trace scale", "runs", command->done++, 1 + command->gpus.n * (1 + command->samples));
 }
 
 /* The same on clusters as this one may be (hw/draw.h); kernels and host stay as they were
  * traced. Each sample plans anew, as kernels of the plan depend on the hardware: floors, and
  * ratios between GPUs. */
-static enum status trace_scale_sample(struct scaled *out, struct command *command, const struct traces *traces,
-    const struct trace_plan_options *plan, const struct hw *hw, const struct hw_fits *fits, struct diag *diag)
+static enum status trace_scale_sample(struct scaled *out, struct command *command,
+    const struct traces *traces, const struct trace_plan_options *plan, const struct hw *hw,
+    const struct hw_fits *fits, struct diag *diag)
 {
     double *steps = xcalloc((size_t)command->samples, sizeof *steps);
     enum status status = STATUS_OK;
@@ -256,19 +290,24 @@ static void trace_scale_print_head(const struct command *command, const struct t
     fprintf(out, "%s: ", command->files.at[0]);
     if (planned->step >= 0)
         fprintf(out, "step %lld, ", (long long)planned->step);
-    fprintf(out, "%.3f ms on %d GPU%s%s%s\n", planned->step_s * 1e3, planned->ranks, plural(planned->ranks),
-        traces->gpu ? " " : "", traces->gpu ? traces->gpu : "");
+    fprintf(out, "%.3f ms on %d GPU%s%s%s\n", planned->step_s * 1e3, planned->ranks,
+        plural(planned->ranks), traces->gpu ? " " : "", traces->gpu ? traces->gpu : "");
     if (planned->traced > 1)
-        fprintf(out, "%d ranks of it, of %d stage%s%s\n", planned->traced, planned->stages, plural(planned->stages),
-            ranks_words(traces));
-    fprintf(out, "%d kernels and copies, of them %d on shards; %d collectives, of them %d over groups that grow\n",
+        fprintf(out, "%d ranks of it, of %d stage%s%s\n", planned->traced, planned->stages,
+            plural(planned->stages), ranks_words(traces));
+    fprintf(out,
+        "%d kernels and copies, of them %d on shards; %d collectives, of them %d over groups that "
+        "grow\n",
         planned->kernels, planned->sharded, planned->collectives, planned->grown);
     if (planned->plan.mesh.ranks > planned->ranks && planned->grown == 0)
-        fputs("no collective is over groups that grow: data parallelism is not in the trace, and more GPUs cost "
+        fputs("no collective is over groups that grow: data parallelism is not in the trace, and "
+              "more GPUs cost "
               "nothing\n",
             out);
     if (!planned->says_waits && planned->collectives > 0)
-        fputs("the trace does not say what waits for what (enable_cuda_sync_events): found by rules\n", out);
+        fputs("the trace does not say what waits for what (enable_cuda_sync_events): found by "
+              "rules\n",
+            out);
     if (traces->ranks_assumed)
         fputs("the trace does not say how many ranks a collective has: all are assumed\n", out);
     fprintf(out, "%s\n\n", hw->cluster.name);
@@ -309,38 +348,45 @@ static void trace_scale_fill(
     rows_int(rows, COLUMN("gpus", "GPUs"), row->replay.ranks);
     rows_real(rows, COLUMN("step_time_s", "step", "ms", MS, 3), true, step_s);
     rows_real(rows, COLUMN("step_time_sd_s"), true, exec->step_time_sd_s);
-    rows_real(rows, COLUMN(NULL, noisy ? "sd" : NULL, "%", .digits = 1), true, 100 * exec->step_time_sd_s / step_s);
-    rows_real(rows, COLUMN("step_time_low_s", sampled ? "5 %" : NULL, "ms", MS, 3), sampled, row->low_s);
-    rows_real(rows, COLUMN("step_time_high_s", sampled ? "95 %" : NULL, "ms", MS, 3), sampled, row->high_s);
+    rows_real(rows, COLUMN(NULL, noisy ? "sd" : NULL, "%", .digits = 1), true,
+        100 * exec->step_time_sd_s / step_s);
+    rows_real(
+        rows, COLUMN("step_time_low_s", sampled ? "5 %" : NULL, "ms", MS, 3), sampled, row->low_s);
+    rows_real(rows, COLUMN("step_time_high_s", sampled ? "95 %" : NULL, "ms", MS, 3), sampled,
+        row->high_s);
     rows_real(rows, COLUMN(NULL, "step / traced", "%", .digits = 1, .sign = true), true,
         100 * (step_s / row->planned.step_s - 1));
-    rows_real(rows, COLUMN(NULL, "throughput", "% of ideal", .digits = 1), true, 100 * first_step_s / step_s);
+    rows_real(rows, COLUMN(NULL, "throughput", "% of ideal", .digits = 1), true,
+        100 * first_step_s / step_s);
     rows_int(rows, COLUMN("traced_gpus"), row->planned.ranks);
     rows_real(rows, COLUMN("traced_step_time_s"), true, row->planned.step_s);
     rows_real(rows, COLUMN("compute_s", "kernels", "ms", MS, 3), true, b->compute_s - idle_s);
     rows_real(rows, COLUMN("contention_s", "contention", "ms", MS, 3), true, b->contention_s);
-    rows_real(rows, COLUMN("exposed_comm_s", "exposed comm", "ms", MS, 3), true, b->exposed_comm_s - b->exposed_wait_s);
-    rows_real(rows, COLUMN("rank_wait_s", noisy || b->exposed_wait_s > 0 ? "for ranks" : NULL, "ms", MS, 3), true,
-        b->exposed_wait_s);
+    rows_real(rows, COLUMN("exposed_comm_s", "exposed comm", "ms", MS, 3), true,
+        b->exposed_comm_s - b->exposed_wait_s);
+    rows_real(rows,
+        COLUMN("rank_wait_s", noisy || b->exposed_wait_s > 0 ? "for ranks" : NULL, "ms", MS, 3),
+        true, b->exposed_wait_s);
     rows_real(rows, COLUMN("comm_s"), true, b->comm_s);
     rows_real(rows, COLUMN("bubble_s", stages ? "bubble" : NULL, "ms", MS, 3), true, b->bubble_s);
     rows_real(rows, COLUMN("host_bound_s", "host", "ms", MS, 3), true, b->host_bound_s);
-    rows_real(rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s + idle_s);
+    rows_real(
+        rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s + idle_s);
 }
 
 /* Its columns are those of table trace_scale_point. */
-static enum status trace_scale_keep(
-    const struct command *command, const struct rows *rows, const struct hw_cluster *cluster, struct diag *diag)
+static enum status trace_scale_keep(const struct command *command, const struct rows *rows,
+    const struct hw_cluster *cluster, struct diag *diag)
 {
-    const struct record_cell head[] = {cell_text("scenario", command->files.at[0]), cell_text("cluster", cluster->name),
-        cell_int("samples", command->samples)};
+    const struct record_cell head[] = {cell_text("scenario", command->files.at[0]),
+        cell_text("cluster", cluster->name), cell_int("samples", command->samples)};
     return command->db ? rows_keep(rows, command->db, "trace_scale", "trace_scale_point", head,
                              sizeof head / sizeof *head, diag)
                        : STATUS_OK;
 }
 
-static void trace_scale_print(const struct command *command, const struct traces *traces, struct rows *rows,
-    struct scaled *last, const struct hw *hw, const struct hw_gpu *traced)
+static void trace_scale_print(const struct command *command, const struct traces *traces,
+    struct rows *rows, struct scaled *last, const struct hw *hw, const struct hw_gpu *traced)
 {
     bool people = command->format == RECORDS_TABLE;
     if (people)
@@ -351,7 +397,8 @@ static void trace_scale_print(const struct command *command, const struct traces
     if (!people)
         return;
     last->replay.n_comm = last->replay.n_comm < command->top ? last->replay.n_comm : command->top;
-    replay_print_comm(&last->replay, "\ncollectives of a rank in the last line, alike together:\n", RECORDS_TABLE);
+    replay_print_comm(&last->replay, "\ncollectives of a rank in the last line, alike together:\n",
+        RECORDS_TABLE);
 }
 
 /* ---- command ---- */
@@ -364,7 +411,8 @@ static void warn_of_gpu(const struct traces *traces, const struct hw_gpu *traced
         bool again = t > 0 && strcmp(traces->ranks.at[t - 1].file, file) == 0;
         if (!again && gpu && !hw_same_gpu(gpu, traced))
             diag_warn(diag, (struct source_pos){.file = file},
-                "it is of %s, but %s is taken for the GPU that was traced; kernels are scaled with --traced-gpu FILE",
+                "it is of %s, but %s is taken for the GPU that was traced; kernels are scaled with "
+                "--traced-gpu FILE",
                 gpu, traced->name);
     }
 }
@@ -378,10 +426,13 @@ static enum status load_hardware(struct command *command, struct hw *hw, struct 
     if (status == STATUS_OK && command->gpu)
         status = hw_load_gpu(&hw->gpu, files_find(arena, FILES_GPUS, command->gpu), arena, diag);
     if (status == STATUS_OK && command->traced_gpu)
-        status = hw_load_gpu(traced, files_find(arena, FILES_GPUS, command->traced_gpu), arena, diag);
-    traced->host_link_Bps = hw->node.pcie_bandwidth.value; /* a GPU's file does not say it: copies stay as traced */
+        status =
+            hw_load_gpu(traced, files_find(arena, FILES_GPUS, command->traced_gpu), arena, diag);
+    traced->host_link_Bps =
+        hw->node.pcie_bandwidth.value; /* a GPU's file does not say it: copies stay as traced */
     if (status == STATUS_OK)
-        status = given_cluster(hw, sources, command->overrides.list.at, command->overrides.list.n, arena, diag);
+        status = given_cluster(
+            hw, sources, command->overrides.list.at, command->overrides.list.n, arena, diag);
     if (status == STATUS_OK && command->gpu)
         hw_derive(hw);
     return status;
@@ -432,8 +483,9 @@ static void free_traces(struct traces *traces)
 }
 
 /* The runs of all lines and samples are counted together for who waits. */
-static enum status scale_all(struct command *command, struct scaled *rows, const struct traces *traces,
-    const struct hw *hw, const struct hw_gpu *traced, struct arena *arena, struct diag *diag)
+static enum status scale_all(struct command *command, struct scaled *rows,
+    const struct traces *traces, const struct hw *hw, const struct hw_gpu *traced,
+    struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
     struct trace_plan_options plan = {.step = command->step,
@@ -454,7 +506,8 @@ static enum status scale_all(struct command *command, struct scaled *rows, const
         count_run(command);
         status = scale(&rows[i], command, traces, &plan, hw, arena, diag);
         if (status == STATUS_OK && command->samples > 0)
-            status = trace_scale_sample(&rows[i], command, traces, &plan, hw, &uncertainty.fits, diag);
+            status =
+                trace_scale_sample(&rows[i], command, traces, &plan, hw, &uncertainty.fits, diag);
     }
     if (status == STATUS_OK)
         count_run(command);
@@ -484,12 +537,14 @@ int trace_scale(int argc, char **argv)
     bool other = command.gpu || command.traced_gpu;
     if (load_hardware(&command, &hw, &traced, &sources, &arena, &diag) == STATUS_OK &&
         load_traces(&traces, &command, &arena, &diag) == STATUS_OK &&
-        scale_all(&command, scaled, &traces, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK) {
+        scale_all(&command, scaled, &traces, &hw, other ? &traced : NULL, &arena, &diag) ==
+            STATUS_OK) {
         warn_of_gpu(&traces, &traced, &diag);
         for (int i = 0; i < command.gpus.n; i++)
             trace_scale_fill(&rows, &command, &scaled[i], scaled[0].replay.exec.step_time_s);
         if (trace_scale_keep(&command, &rows, &hw.cluster, &diag) == STATUS_OK)
-            trace_scale_print(&command, &traces, &rows, &scaled[command.gpus.n - 1], &hw, other ? &traced : NULL);
+            trace_scale_print(
+                &command, &traces, &rows, &scaled[command.gpus.n - 1], &hw, other ? &traced : NULL);
     }
     for (int i = 0; i < command.gpus.n; i++)
         plan_release(&scaled[i].planned.plan);

@@ -3,8 +3,8 @@
  * CLUSTER_STEP: the differences of log(predicted / measured ratio) are the columns of a linear
  * problem, scaled to a doubling. The column of CLUSTER_RANK needs no simulation: it counts the
  * collectives over all ranks in the first compiled program and divides by the predicted step.
- * cluster_fit_settle() solves by least squares, takes out the least determined parameter and solves again,
- * until every remaining one is determined.
+ * cluster_fit_settle() solves by least squares, takes out the least determined parameter and solves
+ * again, until every remaining one is determined.
  *
  * What is subtle: a ratio counts where it is not the curve's smallest cluster itself; rows alone on
  * a curve are set to not simulated before the first run. All runs share their seeds, so a
@@ -19,7 +19,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {[CLUSTER_SPREAD] = "gpu_speed_spread",
+const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {
+    [CLUSTER_SPREAD] = "gpu_speed_spread",
     [CLUSTER_HOST] = "host_jitter",
     [CLUSTER_NETWORK] = "network_jitter",
     [CLUSTER_RANK] = "a rank"};
@@ -29,7 +30,8 @@ static const double NO_EFFECT = 1e-9;
 
 static double cluster_fit_value_of(const struct noise_options *noise, int parameter)
 {
-    const double of[CLUSTER_PARAMETERS] = {noise->gpu_speed_spread, noise->host_jitter, noise->network_jitter, 0};
+    const double of[CLUSTER_PARAMETERS] = {
+        noise->gpu_speed_spread, noise->host_jitter, noise->network_jitter, 0};
     return of[parameter];
 }
 
@@ -67,7 +69,8 @@ static gsl_vector *off(struct validate_table *table, int rows)
     validate_run(table, NULL, NULL, &diag);
     for (int i = 0; i < table->rows.n; i++)
         if (cluster_fit_counts(&table->rows.at[i], i))
-            gsl_vector_set(out, n++, log(table->rows.at[i].predicted_ratio / table->rows.at[i].measured_ratio));
+            gsl_vector_set(out, n++,
+                log(table->rows.at[i].predicted_ratio / table->rows.at[i].measured_ratio));
     return out;
 }
 
@@ -116,8 +119,9 @@ static gsl_vector *lost_by_ranks(const struct validate_table *table, int rows)
     size_t n = 0;
     for (int i = 0; i < table->rows.n; i++)
         if (cluster_fit_counts(&table->rows.at[i], i))
-            gsl_vector_set(
-                out, n++, of_ranks(&table->rows.at[table->rows.at[i].smallest]) - of_ranks(&table->rows.at[i]));
+            gsl_vector_set(out, n++,
+                of_ranks(&table->rows.at[table->rows.at[i].smallest]) -
+                    of_ranks(&table->rows.at[i]));
     return out;
 }
 
@@ -158,7 +162,8 @@ static double cluster_fit_error_of(const struct cluster_parameter *of, int param
 }
 
 /* The parameters that count as determined, the others as filed; their new standard errors. */
-static void calibrate_cluster_fit_solve(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
+static void calibrate_cluster_fit_solve(
+    struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
 {
     size_t rows = filed->size, n = 0;
     int which[CLUSTER_PARAMETERS];
@@ -194,8 +199,10 @@ static void calibrate_cluster_fit_solve(struct cluster_fit *out, const gsl_matri
     gsl_matrix_free(chosen);
 }
 
-/* With all parameters that have an effect; then without the worst that is not determined, until all are. */
-static void cluster_fit_settle(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
+/* With all parameters that have an effect; then without the worst that is not determined, until all
+ * are. */
+static void cluster_fit_settle(
+    struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
 {
     for (size_t p = 0; p < CLUSTER_PARAMETERS; p++) {
         gsl_vector_const_view column = gsl_matrix_const_column(slope, p);
@@ -213,7 +220,8 @@ static void cluster_fit_settle(struct cluster_fit *out, const gsl_matrix *slope,
         for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
             const struct cluster_parameter *of = &out->parameters[p];
             if (of->determined && !(cluster_fit_error_of(of, p) < CLUSTER_DETERMINED) &&
-                (worst < 0 || cluster_fit_error_of(of, p) > cluster_fit_error_of(&out->parameters[worst], worst)))
+                (worst < 0 || cluster_fit_error_of(of, p) >
+                                  cluster_fit_error_of(&out->parameters[worst], worst)))
                 worst = p;
         }
     } while (worst >= 0);
@@ -225,11 +233,13 @@ static void set_filed(struct cluster_fit *out, struct validate_table *table)
         for (int p = 0; p < CLUSTER_PARAMETERS; p++)
             if (cluster_fit_counts(&table->rows.at[i], i))
                 out->parameters[p].filed +=
-                    cluster_fit_value_of(&table->rows.at[i].set.points[0].options.exec.noise, p) / out->rows;
+                    cluster_fit_value_of(&table->rows.at[i].set.points[0].options.exec.noise, p) /
+                    out->rows;
 }
 
 /* The table is simulated five times: to count ratios, for the residuals, and for three columns. */
-enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const char *base, struct diag *diag)
+enum status cluster_fit_solve(
+    struct cluster_fit *out, const char *table, const char *base, struct diag *diag)
 {
     struct validate_table runs = {0};
     bool *rows = training_fit_rows(table, diag);
@@ -240,8 +250,9 @@ enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const 
         out->rows = count_ratios(&runs);
         if (out->rows <= CLUSTER_PARAMETERS)
             diag_input(diag, (struct source_pos){.file = table},
-                "%d ratios to fit %d parameters with; mark more rows of curves in column 'used_in_fit'", out->rows,
-                CLUSTER_PARAMETERS);
+                "%d ratios to fit %d parameters with; mark more rows of curves in column "
+                "'used_in_fit'",
+                out->rows, CLUSTER_PARAMETERS);
     }
     if (diag->n_errors == 0) {
         set_filed(out, &runs);
@@ -262,12 +273,16 @@ void cluster_fit_print(FILE *out, const struct cluster_fit *fit)
     const struct cluster_parameter *rank = &fit->parameters[CLUSTER_RANK];
     for (int p = 0; p < CLUSTER_RANK; p++) {
         const struct cluster_parameter *of = &fit->parameters[p];
-        fprintf(out, "%-18s %8.2f %% %6.2f +- %.2f%s\n", cluster_parameter_names[p], 100 * of->filed, of->factor,
-            of->std_error, of->determined ? "" : "  not determined by these rows");
+        fprintf(out, "%-18s %8.2f %% %6.2f +- %.2f%s\n", cluster_parameter_names[p],
+            100 * of->filed, of->factor, of->std_error,
+            of->determined ? "" : "  not determined by these rows");
     }
     fprintf(out,
-        "\nbeyond what is predicted, a collective over all ranks takes %.2f +- %.2f us longer for each rank%s\n",
+        "\nbeyond what is predicted, a collective over all ranks takes %.2f +- %.2f us longer for "
+        "each rank%s\n",
         rank->factor, rank->std_error, rank->determined ? "" : " (not determined)");
-    fprintf(out, "%d ratios: root mean square of log(predicted / measured) %.2f %%, with the fitted values %.2f %%\n",
+    fprintf(out,
+        "%d ratios: root mean square of log(predicted / measured) %.2f %%, with the fitted values "
+        "%.2f %%\n",
         fit->rows, 100 * fit->before, 100 * fit->after);
 }

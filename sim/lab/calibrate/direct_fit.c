@@ -34,7 +34,8 @@ enum { RESULT_BYTES = 2, FOLD_SHIFT = 8 };
 static struct kernel_work cast_work(enum direct_kind kind, const struct kernel_row *row)
 {
     double elements = row->m * row->k;
-    return kernel_stream(KERNEL_ELEMENTWISE, elements * RESULT_BYTES, kind == DIRECT_CAST ? elements : 0, 0);
+    return kernel_stream(
+        KERNEL_ELEMENTWISE, elements * RESULT_BYTES, kind == DIRECT_CAST ? elements : 0, 0);
 }
 
 /* Scores and context; backward computes the scores once more (model/tape_dense.c). */
@@ -43,8 +44,9 @@ static struct kernel_work attention_work(const struct kernel_row *row)
     bool causal = strcmp(row->causal, "yes") == 0, backward = strcmp(row->pass, "bwd") == 0;
     double products = backward ? 3 * row->k + 2 * row->value_dim : row->k + row->value_dim;
     double heads = row->batch * row->heads, kv_heads = row->batch * row->kv_heads;
-    double once =
-        (heads * row->m * (row->k + row->value_dim) + kv_heads * row->n * (row->k + row->value_dim)) * RESULT_BYTES;
+    double once = (heads * row->m * (row->k + row->value_dim) +
+                      kv_heads * row->n * (row->k + row->value_dim)) *
+                  RESULT_BYTES;
     return (struct kernel_work){.kind = KERNEL_ATTENTION,
         .math = DTYPE_BF16,
         .flop = 2 * heads * row->m * row->n * products * (causal ? ATTENTION_CAUSAL_SHARE : 1),
@@ -73,16 +75,17 @@ static enum status direct_fit_take_row(void *self, const struct kernel_row *row,
         .held_out = kernel_row_folded(&row->m, KERNEL_ROW_SIDES, FOLD_SHIFT),
         .measured_s = row->time_us * 1e-6,
         .power_w = row->power_w};
-    enum status status = kind >= 0 ? kernel_row_math(&at.math, row, diag)
-                                   : diag_input(diag, row->at, "class is '%s'; one of %s, %s, ... is wanted",
-                                         row->class, direct_kind_names[0], direct_kind_names[1]);
+    enum status status =
+        kind >= 0 ? kernel_row_math(&at.math, row, diag)
+                  : diag_input(diag, row->at, "class is '%s'; one of %s, %s, ... is wanted",
+                        row->class, direct_kind_names[0], direct_kind_names[1]);
     if (status == STATUS_OK)
         status = kernel_row_needs(row, "m k time_us", diag);
     if (status)
         return status;
     if (at.kind == DIRECT_PRODUCT)
-        at.work =
-            kernel_gemm((int64_t)at.m, (int64_t)at.n, (int64_t)at.k, 1, at.math, dtype_bytes(at.math), RESULT_BYTES);
+        at.work = kernel_gemm((int64_t)at.m, (int64_t)at.n, (int64_t)at.k, 1, at.math,
+            dtype_bytes(at.math), RESULT_BYTES);
     else if (at.kind == DIRECT_ATTENTION)
         at.work = attention_work(row);
     else if (at.kind != DIRECT_EXPERTS)
@@ -100,8 +103,8 @@ static bool is_out_of_range(const struct direct_row *row, const struct hw_gpu *g
     return row->kind == DIRECT_EXPERTS && row->m * row->topk < DIRECT_ROWS * row->experts;
 }
 
-enum status direct_rows_load(
-    struct direct_rows *out, const char *csv_path, const char *name, const struct hw_gpu *gpu, struct diag *diag)
+enum status direct_rows_load(struct direct_rows *out, const char *csv_path, const char *name,
+    const struct hw_gpu *gpu, struct diag *diag)
 {
     *out = (struct direct_rows){0};
     enum status status = kernel_rows_read(csv_path, name, direct_fit_take_row, out, diag);
@@ -110,8 +113,9 @@ enum status direct_rows_load(
     return status;
 }
 
-/* Bytes that the passes of a layer of experts move beside its products, of a row of a token and an expert: 16 bits, to
- * its expert's rows and back (k wide, read and written, each way), the activation (two of n wide in, one out). */
+/* Bytes that the passes of a layer of experts move beside its products, of a row of a token and an
+ * expert: 16 bits, to its expert's rows and back (k wide, read and written, each way), the
+ * activation (two of n wide in, one out). */
 enum { WIDE_BYTES = 2, COPIES = 4, ACTIVATION = 3, GATED = 2 };
 
 static double cast_s(const struct direct_fit *fit, const struct direct_row *row)
@@ -125,8 +129,9 @@ static double cast_s(const struct direct_fit *fit, const struct direct_row *row)
     return kernel_duration_s(&work, &gpu, kernel_whole_gpu(&gpu));
 }
 
-/* What runs before a product of this format in its row: the pass for the largest value of an fp8 product's input, and
- * its cast; of an fp4 product, whose scale of the whole tensor is known, the cast alone. */
+/* What runs before a product of this format in its row: the pass for the largest value of an fp8
+ * product's input, and its cast; of an fp4 product, whose scale of the whole tensor is known, the
+ * cast alone. */
 static double direct_fit_input_s(const struct direct_fit *fit, const struct direct_row *row)
 {
     bool fp8 = row->math == DTYPE_FP8, fp4 = row->math == DTYPE_FP4;
@@ -143,11 +148,13 @@ static double experts_s(const struct direct_fit *fit, const struct direct_row *r
 {
     struct kernel_share whole = kernel_whole_gpu(&fit->gpu);
     double rows = row->m * row->topk / row->batch, experts = row->experts / row->batch;
-    int64_t each = (int64_t)fmax(1, ceil(rows / experts)), busy = (int64_t)fmax(1, fmin(experts, rows));
+    int64_t each = (int64_t)fmax(1, ceil(rows / experts)),
+            busy = (int64_t)fmax(1, fmin(experts, rows));
     int64_t bytes = dtype_bytes(row->math), n = (int64_t)row->n, k = (int64_t)row->k;
     struct kernel_work up = kernel_gemm(each, GATED * n, k, busy, row->math, bytes, WIDE_BYTES);
     struct kernel_work down = kernel_gemm(each, k, n, busy, row->math, bytes, WIDE_BYTES);
-    double moved = rows * WIDE_BYTES * (COPIES * row->k + ACTIVATION * row->n) / fit->moved_share[row->math].value;
+    double moved = rows * WIDE_BYTES * (COPIES * row->k + ACTIVATION * row->n) /
+                   fit->moved_share[row->math].value;
     struct kernel_work stream = kernel_stream(KERNEL_COPY, moved, 0, 0);
     struct hw_gpu gpu = fit->gpu;
     gpu.gemm_sustained = fit->grouped_share[row->math];
@@ -164,7 +171,8 @@ double direct_predict_s(const struct direct_fit *fit, const struct direct_row *r
     struct hw_gpu gpu = fit->gpu;
     if (row->settled)
         gpu.gemm_sustained = fit->settled[row->math];
-    return kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu)) + direct_fit_input_s(fit, row);
+    return kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu)) +
+           direct_fit_input_s(fit, row);
 }
 
 /* ---- a few numbers to the rows of one kind ---- */
@@ -189,8 +197,9 @@ static enum status calibrate_direct_fit_solve(struct fit *problem, struct diag *
     bool good = fit_solve(problem);
     fit_free(problem);
     return good ? STATUS_OK
-                : diag_input(diag, (struct source_pos){0}, "%d rows of direct.csv do not determine %d numbers of %s",
-                      n_rows, n, fit->gpu.name);
+                : diag_input(diag, (struct source_pos){0},
+                      "%d rows of direct.csv do not determine %d numbers of %s", n_rows, n,
+                      fit->gpu.name);
 }
 
 static bool is_fitted(const struct direct_row *row, enum direct_kind kind)
@@ -215,7 +224,8 @@ static struct quantity small_s(const struct direct_fit *fit, enum direct_kind ki
         if (row->kind == kind && !row->held_out && row->work.read_bytes <= DIRECT_SMALL_BYTES)
             vec_push(&times, row->measured_s);
     }
-    struct quantity out = {.kind = QUANTITY_MEASURED, .source = "the median of small casts in direct.csv"};
+    struct quantity out = {
+        .kind = QUANTITY_MEASURED, .source = "the median of small casts in direct.csv"};
     out.value = times.n > 0 ? gsl_stats_median(times.at, 1, (size_t)times.n) : 0;
     vec_free(&times);
     return out;
@@ -224,7 +234,8 @@ static struct quantity small_s(const struct direct_fit *fit, enum direct_kind ki
 static enum status solve_casts(struct direct_fit *fit, struct diag *diag)
 {
     struct fit casts = problem_of(fit), amax = problem_of(fit);
-    fit_add(&casts, "hbm_efficiency", DIM_FRACTION, &fit->gpu.hbm_efficiency, fit->gpu.hbm_efficiency.value);
+    fit_add(&casts, "hbm_efficiency", DIM_FRACTION, &fit->gpu.hbm_efficiency,
+        fit->gpu.hbm_efficiency.value);
     fit->cast_floor_s = small_s(fit, DIRECT_CAST);
     fit->amax_floor_s = small_s(fit, DIRECT_AMAX);
     direct_fit_take_rows(&casts, DIRECT_CAST, false);
@@ -254,8 +265,8 @@ static enum status solve_experts(struct direct_fit *fit, enum dtype math, struct
     return calibrate_direct_fit_solve(&problem, diag);
 }
 
-/* Numbers that rows say nothing of stay as the file has them: softmax and wide without other heads, backward without
- * its rows. */
+/* Numbers that rows say nothing of stay as the file has them: softmax and wide without other heads,
+ * backward without its rows. */
 static enum status direct_fit_solve_attention(struct direct_fit *fit, struct diag *diag)
 {
     struct hw_gpu *gpu = &fit->gpu;
@@ -271,8 +282,8 @@ static enum status direct_fit_solve_attention(struct direct_fit *fit, struct dia
         other_heads = other_heads || row->k < 128;
         wide = wide || row->k > 128;
     }
-    fit_add(
-        &problem, "attention_efficiency", DIM_FRACTION, &gpu->attention_efficiency, gpu->attention_efficiency.value);
+    fit_add(&problem, "attention_efficiency", DIM_FRACTION, &gpu->attention_efficiency,
+        gpu->attention_efficiency.value);
     fit_add(&problem, "attention_overhead", DIM_NONE, &gpu->attention_overhead, 200);
     if (other_heads)
         fit_add(&problem, "attention_softmax", DIM_NONE, &gpu->attention_softmax, 30);
@@ -280,7 +291,8 @@ static enum status direct_fit_solve_attention(struct direct_fit *fit, struct dia
         fit_add(&problem, "attention_wide", DIM_FRACTION, &gpu->attention_wide, 0.9);
     if (backward) {
         fit_add(&problem, "attention_backward", DIM_FRACTION, &gpu->attention_backward, 0.8);
-        fit_add(&problem, "attention_backward_overhead", DIM_NONE, &gpu->attention_backward_overhead, 200);
+        fit_add(&problem, "attention_backward_overhead", DIM_NONE,
+            &gpu->attention_backward_overhead, 200);
     }
     return calibrate_direct_fit_solve(&problem, diag);
 }
@@ -293,13 +305,14 @@ static struct gemm_rows product_rows(const struct direct_fit *fit, enum dtype ma
     struct gemm_rows rows = {0};
     for (int i = 0; i < fit->rows.list.n; i++) {
         const struct direct_row *row = &fit->rows.list.at[i];
-        if (row->kind != DIRECT_PRODUCT || row->math != math || row->settled != settled || row->out_of_range)
+        if (row->kind != DIRECT_PRODUCT || row->math != math || row->settled != settled ||
+            row->out_of_range)
             continue;
         double measured_s = row->measured_s - direct_fit_input_s(fit, row);
         if (measured_s > 0)
-            vec_push(&rows.list,
-                ((struct gemm_row){
-                    .work = row->work, .measured_s = measured_s, .use = row->held_out ? GEMM_HELD_OUT : GEMM_FITTED}));
+            vec_push(&rows.list, ((struct gemm_row){.work = row->work,
+                                     .measured_s = measured_s,
+                                     .use = row->held_out ? GEMM_HELD_OUT : GEMM_FITTED}));
     }
     return rows;
 }
@@ -317,8 +330,8 @@ static double direct_fit_cost_of(const struct hw_gpu *gpu, const struct gemm_row
 }
 
 /* The best of several starts. */
-static enum status direct_fit_products(
-    struct direct_fit *fit, const char *name, enum dtype math, const struct gemm_rows *rows, struct diag *diag)
+static enum status direct_fit_products(struct direct_fit *fit, const char *name, enum dtype math,
+    const struct gemm_rows *rows, struct diag *diag)
 {
     struct hw_gpu best = fit->gpu;
     double least = HUGE_VAL;
@@ -337,8 +350,9 @@ static enum status direct_fit_products(
         }
     }
     if (!(least < HUGE_VAL))
-        return diag_input(diag, (struct source_pos){0}, "%d products in %s do not determine the GEMM model of %s",
-            rows->list.n, dtype_names[math], name);
+        return diag_input(diag, (struct source_pos){0},
+            "%d products in %s do not determine the GEMM model of %s", rows->list.n,
+            dtype_names[math], name);
     fit->gpu.gemm_floor = best.gemm_floor;
     fit->gpu.gemm[math] = best.gemm[math];
     return STATUS_OK;
@@ -351,9 +365,12 @@ static struct quantity settled_share(const struct direct_fit *fit, const struct 
     for (int i = 0; i < rows->list.n; i++) {
         const struct gemm_row *row = &rows->list.at[i];
         if (row->work.flop >= DIRECT_SETTLED_FLOP && row->use == GEMM_FITTED)
-            vec_push(&shares, kernel_duration_s(&row->work, &fit->gpu, kernel_whole_gpu(&fit->gpu)) / row->measured_s);
+            vec_push(
+                &shares, kernel_duration_s(&row->work, &fit->gpu, kernel_whole_gpu(&fit->gpu)) /
+                             row->measured_s);
     }
-    struct quantity out = {.value = 1, .kind = QUANTITY_ASSUMED, .source = "no product that was repeated for long"};
+    struct quantity out = {
+        .value = 1, .kind = QUANTITY_ASSUMED, .source = "no product that was repeated for long"};
     if (shares.n > 1) {
         size_t n = (size_t)shares.n;
         out.value = gsl_stats_median(shares.at, 1, n);
@@ -364,9 +381,11 @@ static struct quantity settled_share(const struct direct_fit *fit, const struct 
     return out;
 }
 
-static enum status solve_products(struct direct_fit *fit, const char *name, enum dtype math, struct diag *diag)
+static enum status solve_products(
+    struct direct_fit *fit, const char *name, enum dtype math, struct diag *diag)
 {
-    struct gemm_rows brief = product_rows(fit, math, false), settled = product_rows(fit, math, true);
+    struct gemm_rows brief = product_rows(fit, math, false),
+                     settled = product_rows(fit, math, true);
     enum status status = STATUS_OK;
     fit->has_format[math] = brief.list.n + settled.list.n > 0;
     if (fit->has_format[math])
@@ -381,20 +400,22 @@ static enum status solve_products(struct direct_fit *fit, const char *name, enum
 
 /* ---- errors ---- */
 
-static struct fit_error direct_fit_error_of(const struct direct_fit *fit, enum direct_kind kind, int math)
+static struct fit_error direct_fit_error_of(
+    const struct direct_fit *fit, enum direct_kind kind, int math)
 {
     struct fit_sample sample = {0};
     for (int i = 0; i < fit->rows.list.n; i++) {
         const struct direct_row *row = &fit->rows.list.at[i];
         bool of_fit = kind != DIRECT_ATTENTION || row->cudnn == fit->cudnn;
-        if (row->held_out && !row->out_of_range && row->kind == kind && of_fit && (math < 0 || (int)row->math == math))
+        if (row->held_out && !row->out_of_range && row->kind == kind && of_fit &&
+            (math < 0 || (int)row->math == math))
             fit_sample_add(&sample, direct_predict_s(fit, row), row->measured_s);
     }
     return fit_sample_error(&sample);
 }
 
-enum status direct_fit_solve(
-    struct direct_fit *fit, const struct hw_gpu *filed, const char *gpu, const char *csv_path, struct diag *diag)
+enum status direct_fit_solve(struct direct_fit *fit, const struct hw_gpu *filed, const char *gpu,
+    const char *csv_path, struct diag *diag)
 {
     *fit = (struct direct_fit){.gpu = *filed};
     hw_clear_training_rates(&fit->gpu);
@@ -429,13 +450,15 @@ void direct_fit_free(struct direct_fit *fit)
 }
 
 /* What no file has; nothing where it was not found. */
-static void print_own(FILE *out, const char *format, const char *name, struct quantity q, enum dimension dimension)
+static void print_own(
+    FILE *out, const char *format, const char *name, struct quantity q, enum dimension dimension)
 {
     if (q.kind == QUANTITY_FITTED || q.kind == QUANTITY_MEASURED)
         fit_print_number(out, format, name, (struct quantity){0}, q, dimension, "");
 }
 
-static void direct_fit_print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct direct_fit *fit)
+static void direct_fit_print_gpu(
+    FILE *out, const char *name, const struct hw_gpu *filed, const struct direct_fit *fit)
 {
     fit_print_head(out, name);
     fit_print_fields(out, &hw_gpu_table, filed, &fit->gpu, "", NULL);
@@ -454,8 +477,8 @@ static void direct_fit_print_gpu(FILE *out, const char *name, const struct hw_gp
         fit_print_error(out, direct_kind_names[i], "held out", fit->error[i]);
 }
 
-enum status direct_fit_print(
-    FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
+enum status direct_fit_print(FILE *out, const char *measured_folder, const char *gpus_folder,
+    struct arena *arena, struct diag *diag)
 {
     const char *table = arena_printf(arena, "%s/direct.csv", measured_folder);
     struct recipes recipes;
@@ -464,7 +487,8 @@ enum status direct_fit_print(
         const char *gpu = recipes.direct.list[i];
         struct hw_gpu filed;
         struct direct_fit fit = {0};
-        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, gpu), arena, diag);
+        status =
+            hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, gpu), arena, diag);
         if (status == STATUS_OK)
             status = direct_fit_solve(&fit, &filed, gpu, table, diag);
         if (status == STATUS_OK)

@@ -23,8 +23,9 @@
 #include <string.h>
 
 enum { REWEIGHTINGS = 40, MAX_STEPS = 100, FEW_STEPS = 3 };
-static const double STILL_SHARE = 0.1; /* of the step of finite differences: a fit that moves less stands still */
-static const double RAISED = 0.01;     /* of what is varied, to see whether rows depend on it */
+static const double STILL_SHARE =
+    0.1; /* of the step of finite differences: a fit that moves less stands still */
+static const double RAISED = 0.01; /* of what is varied, to see whether rows depend on it */
 
 struct fit_parameter *fit_add(
     struct fit *fit, const char *key, enum dimension dimension, struct quantity *at, double start)
@@ -46,10 +47,13 @@ void fit_add_row(struct fit *fit, const void *row, double measured)
 
 static double varied(const struct fit_parameter *p, double value)
 {
-    return p->scale == FIT_LINEAR ? value : p->scale == FIT_LOG ? log(value) : log(value / (1 - value));
+    return p->scale == FIT_LINEAR ? value
+           : p->scale == FIT_LOG  ? log(value)
+                                  : log(value / (1 - value));
 }
 
-static double calibrate_fit_value_of(const struct fit *fit, const struct fit_parameter *p, double start, double x)
+static double calibrate_fit_value_of(
+    const struct fit *fit, const struct fit_parameter *p, double start, double x)
 {
     if (p->scale == FIT_LINEAR)
         return x;
@@ -64,8 +68,8 @@ static double slope_of(const struct fit_parameter *p)
     return p->scale == FIT_LINEAR ? 1 : p->scale == FIT_LOG ? value : value * (1 - value);
 }
 
-/* Models that are simulations are rough at the size of a step, and cost more than weights: few steps between
- * weightings do. */
+/* Models that are simulations are rough at the size of a step, and cost more than weights: few
+ * steps between weightings do. */
 static bool is_rough(const struct fit *fit)
 {
     return fit->step > 0;
@@ -80,8 +84,8 @@ struct search {
     size_t n_residuals;
 };
 
-/* The parameters, and the model, as varied. What is no number, of a step that the rows do not determine, is the start.
- */
+/* The parameters, and the model, as varied. What is no number, of a step that the rows do not
+ * determine, is the start. */
 static void calibrate_fit_place(const struct search *s, const gsl_vector *at)
 {
     struct fit *fit = s->fit;
@@ -90,7 +94,9 @@ static void calibrate_fit_place(const struct search *s, const gsl_vector *at)
         if (p->fixed)
             continue;
         double x = gsl_vector_get(at, (size_t)p->number);
-        p->fitted.value = fit->range > 0 && !isfinite(x) ? s->start[i] : calibrate_fit_value_of(fit, p, s->start[i], x);
+        p->fitted.value = fit->range > 0 && !isfinite(x)
+                              ? s->start[i]
+                              : calibrate_fit_value_of(fit, p, s->start[i], x);
         for (int k = 0; k < 2 && p->at[k]; k++)
             p->at[k]->value = p->fitted.value;
     }
@@ -148,8 +154,8 @@ static bool calibrate_fit_begin(struct search *s, struct fit *fit)
     return true;
 }
 
-/* Whether rows depend on it: a search that comes from below stops where a parameter ceases to count, with an error as
- * if it did. */
+/* Whether rows depend on it: a search that comes from below stops where a parameter ceases to
+ * count, with an error as if it did. */
 static bool calibrate_fit_counts(struct search *s, size_t number)
 {
     gsl_vector *more = gsl_vector_alloc(s->at->size), *here = gsl_vector_alloc(s->n_residuals),
@@ -207,7 +213,8 @@ static gsl_multifit_nlinear_workspace *calibrate_fit_allocate(const struct searc
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
     if (is_rough(s->fit))
         how.h_df = s->fit->step;
-    return gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, s->n_residuals, s->fit->n_free);
+    return gsl_multifit_nlinear_alloc(
+        gsl_multifit_nlinear_trust, &how, s->n_residuals, s->fit->n_free);
 }
 
 /* That of the last Jacobian, scaled by the weighted sum of squares over the degrees of freedom. */
@@ -227,7 +234,8 @@ static bool search_from(struct search *s, int rounds)
 {
     const struct fit *fit = s->fit;
     gsl_multifit_nlinear_workspace *work = calibrate_fit_allocate(s);
-    gsl_multifit_nlinear_fdf problem = {.f = residuals, .n = s->n_residuals, .p = fit->n_free, .params = s};
+    gsl_multifit_nlinear_fdf problem = {
+        .f = residuals, .n = s->n_residuals, .p = fit->n_free, .params = s};
     gsl_vector *weights = gsl_vector_alloc(s->n_residuals), *off = gsl_vector_alloc(s->n_residuals);
     gsl_vector *before = gsl_vector_alloc(fit->n_free);
     double moved = HUGE_VAL;
@@ -240,8 +248,8 @@ static bool search_from(struct search *s, int rounds)
         int info;
         gsl_vector_memcpy(before, s->at);
         gsl_multifit_nlinear_winit(s->at, weights, &problem, work);
-        gsl_multifit_nlinear_driver(
-            is_rough(fit) ? FEW_STEPS : MAX_STEPS, still(fit, 1e-9), 1e-9, 0, NULL, NULL, &info, work);
+        gsl_multifit_nlinear_driver(is_rough(fit) ? FEW_STEPS : MAX_STEPS, still(fit, 1e-9), 1e-9,
+            0, NULL, NULL, &info, work);
         gsl_vector_memcpy(s->at, gsl_multifit_nlinear_position(work));
         calibrate_fit_weigh(weights, off, s);
         gsl_vector_sub(before, s->at);
@@ -323,7 +331,8 @@ struct fit_error fit_sample_error(struct fit_sample *sample)
     return error;
 }
 
-/* Assumed: a parameter that has no correlation as large as this is drawn independently; a band does not show it. */
+/* Assumed: a parameter that has no correlation as large as this is drawn independently; a band does
+ * not show it. */
 static const double MATTERS = 0.1;
 
 void fit_print_head(FILE *out, const char *name)
@@ -331,8 +340,8 @@ void fit_print_head(FILE *out, const char *name)
     fprintf(out, "%s\n  %-29s %14s %14s\n", name, "", "in the file", "fitted");
 }
 
-void fit_print_number(FILE *out, const char *group, const char *key, struct quantity filed, struct quantity found,
-    enum dimension dimension, const char *remark)
+void fit_print_number(FILE *out, const char *group, const char *key, struct quantity filed,
+    struct quantity found, enum dimension dimension, const char *remark)
 {
     char before[64] = "-", now[64] = "-", error[64];
     if (quantity_is_set(filed))
@@ -347,29 +356,31 @@ void fit_print_number(FILE *out, const char *group, const char *key, struct quan
 
 /* Without a list of keys, what a fit has put there: another source than the file's, measured or
  * fitted. */
-static bool is_printed(
-    const struct config_field *field, struct quantity was, struct quantity is, const char *const *keys)
+static bool is_printed(const struct config_field *field, struct quantity was, struct quantity is,
+    const char *const *keys)
 {
     if (field->type != FIELD_SOURCED || !(quantity_is_set(was) || quantity_is_set(is)))
         return false;
     for (int i = 0; keys && keys[i]; i++)
         if (strcmp(keys[i], field->key) == 0)
             return true;
-    return !keys && (is.kind == QUANTITY_MEASURED || is.kind == QUANTITY_FITTED) && is.source != was.source;
+    return !keys && (is.kind == QUANTITY_MEASURED || is.kind == QUANTITY_FITTED) &&
+           is.source != was.source;
 }
 
-void fit_print_fields(FILE *out, const struct config_table *table, const void *filed, const void *found,
-    const char *group, const char *const *keys)
+void fit_print_fields(FILE *out, const struct config_table *table, const void *filed,
+    const void *found, const char *group, const char *const *keys)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        const void *was = (const char *)filed + field->offset, *is = (const char *)found + field->offset;
+        const void *was = (const char *)filed + field->offset,
+                   *is = (const char *)found + field->offset;
         if (field->type == FIELD_SECTION)
             fit_print_fields(out, field->section, was, is, field->key, keys);
-        else if (field->type == FIELD_SOURCED &&
-                 is_printed(field, *(const struct quantity *)was, *(const struct quantity *)is, keys))
-            fit_print_number(out, group, field->key, *(const struct quantity *)was, *(const struct quantity *)is,
-                field->dimension, "");
+        else if (field->type == FIELD_SOURCED && is_printed(field, *(const struct quantity *)was,
+                                                     *(const struct quantity *)is, keys))
+            fit_print_number(out, group, field->key, *(const struct quantity *)was,
+                *(const struct quantity *)is, field->dimension, "");
     }
 }
 
@@ -387,12 +398,14 @@ static double calibrate_fit_correlation(const struct fit *fit, int a, int b)
     if (p[a].number < 0 || p[b].number < 0)
         return 0;
     size_t n = fit->n_free, i = (size_t)p[a].number, j = (size_t)p[b].number;
-    return fit->covariance[i * n + j] / sqrt(fit->covariance[i * n + i] * fit->covariance[j * n + j]);
+    return fit->covariance[i * n + j] /
+           sqrt(fit->covariance[i * n + i] * fit->covariance[j * n + j]);
 }
 
 static void print_name(FILE *out, const char *before, const struct fit_parameter *p)
 {
-    fprintf(out, "%s%s%s%s%s", before, p->key, p->id ? " (" : "", p->id ? p->id : "", p->id ? ")" : "");
+    fprintf(
+        out, "%s%s%s%s%s", before, p->key, p->id ? " (" : "", p->id ? p->id : "", p->id ? ")" : "");
 }
 
 void fit_print_tied(FILE *out, const struct fit *fit)
@@ -412,8 +425,10 @@ void fit_print_tied(FILE *out, const struct fit *fit)
 void fit_print_error(FILE *out, const char *what, const char *use, struct fit_error error)
 {
     if (error.n > 0)
-        fprintf(out, "  %-22s %-13s %5d rows: |model / measured - 1| median %5.1f %%, 90th percentile %5.1f %%\n", what,
-            use, error.n, 100 * error.median, 100 * error.p90);
+        fprintf(out,
+            "  %-22s %-13s %5d rows: |model / measured - 1| median %5.1f %%, 90th percentile %5.1f "
+            "%%\n",
+            what, use, error.n, 100 * error.median, 100 * error.p90);
 }
 
 /* Those worth a line, in order. NaN, of a parameter that nothing determines, is none. */
@@ -443,7 +458,8 @@ void fit_print_correlations(FILE *out, const struct fit *fit)
     }
     fputs("    correlations:\n", out);
     for (int i = 1; i < n_chosen; i++) {
-        /* Two digits: tens of rows determine no more. Towards 0, which keeps what is nearly one parameter apart. */
+        /* Two digits: tens of rows determine no more. Towards 0, which keeps what is nearly one
+         * parameter apart. */
         for (int j = 0; j < i; j++)
             fprintf(out, "%s%g", j ? ", " : "      - [",
                 trunc(100 * calibrate_fit_correlation(fit, chosen[i], chosen[j])) / 100 + 0.0);

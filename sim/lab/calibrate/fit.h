@@ -1,13 +1,13 @@
 /* Private to calibrate: the one driver of all fits of a model's numbers to measurements.
  *
- * Minimises log(model / measured) of the rows, so that small and large times count alike, and beside them what each
- * parameter is expected to be, by GSL's Levenberg-Marquardt, reweighted with 1 / (1 + (residual / scale)^2) (Cauchy)
- * until it stands still, so that single odd rows do not bend the rest. Standard errors and
- * covariance are scaled by the variance of the residuals: the rows' own scatter is not known. A parameter on which no
- * row depends gets a standard error of 0.
+ * Minimises log(model / measured) of the rows, so that small and large times count alike, and
+ * beside them what each parameter is expected to be, by GSL's Levenberg-Marquardt, reweighted with
+ * 1 / (1 + (residual / scale)^2) (Cauchy) until it stands still, so that single odd rows do not
+ * bend the rest. Standard errors and covariance are scaled by the variance of the residuals: the
+ * rows' own scatter is not known. A parameter on which no row depends gets a standard error of 0.
  *
- * A fit fills in rows and parameters, calls fit_solve(), and prints by fit_print_...(); what it found goes to files by
- * calibrate/fit_files.h, to a database by store/fit.h. */
+ * A fit fills in rows and parameters, calls fit_solve(), and prints by fit_print_...(); what it
+ * found goes to files by calibrate/fit_files.h, to a database by store/fit.h. */
 #ifndef FLOPCAST_CALIBRATE_FIT_H
 #define FLOPCAST_CALIBRATE_FIT_H
 
@@ -33,9 +33,9 @@ struct fit_parameter {
     struct quantity fitted; /* its value is the start, then the solution */
     struct quantity *at[2]; /* where the model reads it; NULL: settle() sees to it */
     double expected;        /* a value that it is expected near, > 0; 0: none */
-    double weight;          /* of the distance from it, as varied: the residual of a row that it counts as */
-    bool fixed;             /* not varied */
-    int number;             /* of what is varied; -1: fixed. Set by fit_solve() */
+    double weight; /* of the distance from it, as varied: the residual of a row that it counts as */
+    bool fixed;    /* not varied */
+    int number;    /* of what is varied; -1: fixed. Set by fit_solve() */
 };
 
 struct fit_row {
@@ -50,12 +50,15 @@ struct fit {
     VEC(struct fit_row) rows;
     void *self;
     double (*predict)(const void *self, const void *row); /* > 0, in the unit of measured */
-    void (*settle)(void *self); /* parameters have new values; NULL: the model reads them where they are */
-    double scale;               /* residual at which a row counts half */
-    double step;      /* relative step of the finite differences; 0: GSL's own, for models smooth to the last bit */
-    double range;     /* a value stays within its start times and over this; 0: any */
-    bool starts_near; /* the start is near enough to weigh the rows by it; else they begin alike, and a fit with kinks
-                         comes back from there to another place of a flat valley */
+    void (*settle)(
+        void *self); /* parameters have new values; NULL: the model reads them where they are */
+    double scale;    /* residual at which a row counts half */
+    double step;  /* relative step of the finite differences; 0: GSL's own, for models smooth to the
+                     last bit */
+    double range; /* a value stays within its start times and over this; 0: any */
+    bool
+        starts_near; /* the start is near enough to weigh the rows by it; else they begin alike, and
+                        a fit with kinks comes back from there to another place of a flat valley */
     const char *source;
     size_t n_free;
     double *covariance; /* of what is varied, n_free squared; NULL before fit_solve() */
@@ -68,7 +71,8 @@ void fit_add_row(struct fit *fit, const void *row, double measured);
 
 /* Whether the rows determine the parameters: there are more of them, and the search stood still. */
 bool fit_solve(struct fit *fit);
-/* The start taken for the solution: its standard errors and covariance by one set of differences. */
+/* The start taken for the solution: its standard errors and covariance by one set of differences.
+ */
 void fit_covariance(struct fit *fit);
 void fit_free(struct fit *fit);
 
@@ -96,21 +100,21 @@ struct fit_error fit_sample_error(struct fit_sample *sample);
 
 /* The heading of the lines below. */
 void fit_print_head(FILE *out, const char *name);
-/* A number beside the one in its file; one that is not set is "-". group: of a format or a file, or "". remark: behind
- * it, or "". */
-void fit_print_number(FILE *out, const char *group, const char *key, struct quantity filed, struct quantity found,
-    enum dimension dimension, const char *remark);
-/* Those numbers of a file that were found: keys (NULL at the end) where they are set, or, without keys, what is
- * measured or fitted and does not have the file's source. */
-void fit_print_fields(FILE *out, const struct config_table *table, const void *filed, const void *found,
-    const char *group, const char *const *keys);
+/* A number beside the one in its file; one that is not set is "-". group: of a format or a file, or
+ * "". remark: behind it, or "". */
+void fit_print_number(FILE *out, const char *group, const char *key, struct quantity filed,
+    struct quantity found, enum dimension dimension, const char *remark);
+/* Those numbers of a file that were found: keys (NULL at the end) where they are set, or, without
+ * keys, what is measured or fitted and does not have the file's source. */
+void fit_print_fields(FILE *out, const struct config_table *table, const void *filed,
+    const void *found, const char *group, const char *const *keys);
 void fit_print_parameters(FILE *out, const struct fit *fit);
 /* The pairs that are tied. */
 void fit_print_tied(FILE *out, const struct fit *fit);
 /* Its error, where there are rows. */
 void fit_print_error(FILE *out, const char *what, const char *use, struct fit_error error);
-/* The correlations of what is varied, an entry of topologies/fitted/correlations.yaml (hw/draw.h). Parameters that go
- * with no other are left out. */
+/* The correlations of what is varied, an entry of topologies/fitted/correlations.yaml (hw/draw.h).
+ * Parameters that go with no other are left out. */
 void fit_print_correlations(FILE *out, const struct fit *fit);
 
 #endif

@@ -19,7 +19,8 @@ struct quantity fit_files_rounded(struct quantity found, const struct config_fie
     return found;
 }
 
-int fit_files_take(const struct config_table *table, void *now, const void *found, const char *source, const char *fit)
+int fit_files_take(const struct config_table *table, void *now, const void *found,
+    const char *source, const char *fit)
 {
     int taken = 0;
     for (int i = 0; i < table->n_fields; i++) {
@@ -31,7 +32,8 @@ int fit_files_take(const struct config_table *table, void *now, const void *foun
         if (field->type != FIELD_SOURCED)
             continue;
         struct quantity *was = to, is = *(const struct quantity *)from;
-        if ((is.kind != QUANTITY_MEASURED && is.kind != QUANTITY_FITTED) || is.source == was->source)
+        if ((is.kind != QUANTITY_MEASURED && is.kind != QUANTITY_FITTED) ||
+            is.source == was->source)
             continue;
         *was = fit_files_rounded(is, field);
         was->source = source;
@@ -53,30 +55,33 @@ static void fit_files_begin(struct text *text)
     BUG_IF(!text->memory, "open_memstream failed");
 }
 
-static enum status fit_files_end(struct text *text, enum status status, const char *path, struct diag *diag)
+static enum status fit_files_end(
+    struct text *text, enum status status, const char *path, struct diag *diag)
 {
     fclose(text->memory);
     FILE *out = status == STATUS_OK ? fopen(path, "w") : NULL;
     bool ok = out && fwrite(text->text, 1, text->n, out) == text->n;
     ok = out && fclose(out) == 0 && ok;
     if (status == STATUS_OK && !ok)
-        status = diag_io(diag, (struct source_pos){.file = path}, "cannot write: %s", strerror(errno));
+        status =
+            diag_io(diag, (struct source_pos){.file = path}, "cannot write: %s", strerror(errno));
     free(text->text);
     return status;
 }
 
-enum status fit_files_write(
-    const char *path, const char *from, const struct config_table *table, const void *now, struct diag *diag)
+enum status fit_files_write(const char *path, const char *from, const struct config_table *table,
+    const void *now, struct diag *diag)
 {
     struct text text;
     fit_files_begin(&text);
     return fit_files_end(&text, hw_write_changed(text.memory, from, table, now, diag), path, diag);
 }
 
-enum status fit_files_write_changes(
-    const char *path, const char *from, const struct config_change *changes, int n, struct diag *diag)
+enum status fit_files_write_changes(const char *path, const char *from,
+    const struct config_change *changes, int n, struct diag *diag)
 {
     struct text text;
     fit_files_begin(&text);
-    return fit_files_end(&text, config_write_changed(text.memory, from, changes, n, diag), path, diag);
+    return fit_files_end(
+        &text, config_write_changed(text.memory, from, changes, n, diag), path, diag);
 }

@@ -28,10 +28,11 @@ static const char *basis_table(const struct basis *basis, const char *file)
     return arena_printf(basis->arena, "%s/%s", basis->measured, file);
 }
 
-static enum status load_filed(struct hw_gpu *out, const struct basis *basis, const char *gpu, struct diag *diag)
+static enum status load_filed(
+    struct hw_gpu *out, const struct basis *basis, const char *gpu, struct diag *diag)
 {
-    enum status status =
-        hw_load_gpu(out, arena_printf(basis->arena, "%s/%s.yaml", basis->gpus, gpu), basis->arena, diag);
+    enum status status = hw_load_gpu(
+        out, arena_printf(basis->arena, "%s/%s.yaml", basis->gpus, gpu), basis->arena, diag);
     hw_clear_training_rates(out);
     return status;
 }
@@ -56,15 +57,16 @@ enum status basis_load(struct basis *basis, struct diag *diag)
         struct hw_gpu filed;
         status = load_filed(&filed, basis, which->gpu, diag);
         if (status == STATUS_OK)
-            status = gemm_rows_load(&basis->rows[i], basis_table(basis, "gemm.csv"), which->gpu, diag);
+            status =
+                gemm_rows_load(&basis->rows[i], basis_table(basis, "gemm.csv"), which->gpu, diag);
         if (status == STATUS_OK)
             status = gemm_fit_solve(&basis->fitted[i], &filed, which, &basis->rows[i], diag);
     }
     return status;
 }
 
-/* Take over the numbers of `math` on another GPU, where this one has a peak in `to`; load_bandwidth scales with the
- * balance. */
+/* Take over the numbers of `math` on another GPU, where this one has a peak in `to`; load_bandwidth
+ * scales with the balance. */
 static void take_over(struct hw_gpu *gpu, enum dtype to, const struct hw_gpu *from, enum dtype math)
 {
     struct hw_gemm *gemm = &gpu->gemm[to];
@@ -73,12 +75,12 @@ static void take_over(struct hw_gpu *gpu, enum dtype to, const struct hw_gpu *fr
         return;
     gemm->efficiency.value = other->efficiency.value;
     gemm->k_overhead.value = other->k_overhead.value;
-    gemm->load_bandwidth.value =
-        other->load_bandwidth.value / gemm_balanced_load_Bps(other, math) * gemm_balanced_load_Bps(gemm, to);
+    gemm->load_bandwidth.value = other->load_bandwidth.value / gemm_balanced_load_Bps(other, math) *
+                                 gemm_balanced_load_Bps(gemm, to);
 }
 
-/* The tensor cores of Ampere take tf32 as they take bf16, at half the rate: operands of twice the bytes pass at the
- * same B/s, and prologue and epilogue take the time of half as many elements. */
+/* The tensor cores of Ampere take tf32 as they take bf16, at half the rate: operands of twice the
+ * bytes pass at the same B/s, and prologue and epilogue take the time of half as many elements. */
 static void take_over_tf32(struct hw_gpu *gpu)
 {
     struct hw_gemm *tf32 = &gpu->gemm[DTYPE_TF32];
@@ -103,7 +105,8 @@ static void take_fit(struct hw_gpu *gpu, const struct basis *basis, int fit)
 }
 
 /* The fit of direct.csv's rows of a GPU, made once. */
-static enum status direct_of(const struct direct_fit **out, struct basis *basis, const char *gpu, struct diag *diag)
+static enum status direct_of(
+    const struct direct_fit **out, struct basis *basis, const char *gpu, struct diag *diag)
 {
     struct direct_fit *fit = &basis->direct[recipes_find(basis->recipes.direct, gpu)];
     struct hw_gpu filed;
@@ -111,7 +114,8 @@ static enum status direct_of(const struct direct_fit **out, struct basis *basis,
     if (fit->rows.list.n > 0)
         return STATUS_OK;
     enum status status = load_filed(&filed, basis, gpu, diag);
-    return status ? status : direct_fit_solve(fit, &filed, gpu, basis_table(basis, "direct.csv"), diag);
+    return status ? status
+                  : direct_fit_solve(fit, &filed, gpu, basis_table(basis, "direct.csv"), diag);
 }
 
 /* A number of another GPU's fit, or one that its rows do not determine, is assumed here. */
@@ -123,8 +127,8 @@ static struct quantity taken(struct quantity fitted, const struct recipe *recipe
     return fitted;
 }
 
-static void take_products(
-    struct hw_gpu *gpu, enum dtype math, const struct recipe *recipe, const char *of, const struct direct_fit *fit)
+static void take_products(struct hw_gpu *gpu, enum dtype math, const struct recipe *recipe,
+    const char *of, const struct direct_fit *fit)
 {
     const struct hw_gemm *other = &fit->gpu.gemm[math];
     struct hw_gemm *gemm = &gpu->gemm[math];
@@ -136,7 +140,8 @@ static void take_products(
 }
 
 /* What kernels say that were measured alone. */
-static enum status take_direct(struct hw_gpu *gpu, const struct recipe *recipe, struct basis *basis, struct diag *diag)
+static enum status take_direct(
+    struct hw_gpu *gpu, const struct recipe *recipe, struct basis *basis, struct diag *diag)
 {
     const struct direct_fit *fit = NULL;
     enum status status = STATUS_OK;
@@ -148,9 +153,11 @@ static enum status take_direct(struct hw_gpu *gpu, const struct recipe *recipe, 
         take_products(gpu, DTYPE_BF16, recipe, recipe->products, fit);
         take_over_tf32(gpu);
     }
-    if (status == STATUS_OK && recipe->fp8 && (status = direct_of(&fit, basis, recipe->fp8, diag)) == STATUS_OK)
+    if (status == STATUS_OK && recipe->fp8 &&
+        (status = direct_of(&fit, basis, recipe->fp8, diag)) == STATUS_OK)
         take_products(gpu, DTYPE_FP8, recipe, recipe->fp8, fit);
-    if (status == STATUS_OK && recipe->fp4 && (status = direct_of(&fit, basis, recipe->fp4, diag)) == STATUS_OK)
+    if (status == STATUS_OK && recipe->fp4 &&
+        (status = direct_of(&fit, basis, recipe->fp4, diag)) == STATUS_OK)
         take_products(gpu, DTYPE_FP4, recipe, recipe->fp4, fit);
     if (status != STATUS_OK || !recipe->cudnn)
         return status;
@@ -159,7 +166,8 @@ static enum status take_direct(struct hw_gpu *gpu, const struct recipe *recipe, 
     gpu->attention_overhead = taken(fit->gpu.attention_overhead, recipe, recipe->cudnn);
     gpu->attention_wide = taken(fit->gpu.attention_wide, recipe, recipe->cudnn);
     gpu->attention_backward = taken(fit->gpu.attention_backward, recipe, recipe->cudnn);
-    gpu->attention_backward_overhead = taken(fit->gpu.attention_backward_overhead, recipe, recipe->cudnn);
+    gpu->attention_backward_overhead =
+        taken(fit->gpu.attention_backward_overhead, recipe, recipe->cudnn);
     return status;
 }
 
@@ -197,7 +205,8 @@ static enum status solve_kernels(
     struct hw_gpu measured;
     enum status status = load_filed(&measured, basis, recipe->kernels, diag);
     if (status == STATUS_OK)
-        status = kernels_fit_solve(&fit, &measured, recipe->kernels, basis_table(basis, "kernels.csv"), diag);
+        status = kernels_fit_solve(
+            &fit, &measured, recipe->kernels, basis_table(basis, "kernels.csv"), diag);
     if (status == STATUS_OK) {
         take_kernels(gpu, &fit);
         if (!recipe->stream)
@@ -208,7 +217,8 @@ static enum status solve_kernels(
 }
 
 /* The order matters: each source overwrites what the one before it gave. */
-static enum status compute_gemm(struct hw_gpu *gpu, const struct recipe *recipe, struct basis *basis, struct diag *diag)
+static enum status compute_gemm(
+    struct hw_gpu *gpu, const struct recipe *recipe, struct basis *basis, struct diag *diag)
 {
     enum status status = STATUS_OK;
     if (recipe->gemm)
@@ -242,20 +252,24 @@ static enum status compute_attention(
     struct attention_fit fit = {0};
     struct hw_gpu measured;
     const char *table = basis_table(basis, "attention.csv");
-    enum status status = attention_fit_load(&fit, table, recipe->attention, "flash attention 2", diag);
+    enum status status =
+        attention_fit_load(&fit, table, recipe->attention, "flash attention 2", diag);
     if (status == STATUS_OK)
         status = load_filed(&measured, basis, recipe->attention, diag);
     if (status != STATUS_OK)
         return status;
     double peak = measured.gemm[DTYPE_FP16].peak.value;
-    gpu->attention_efficiency.value = fit.flops / peak * attention_softmax_factor(gpu, ATTENTION_FIT_HEAD);
-    gpu->attention_overhead = (struct quantity){
-        .value = fit.overhead, .std_error = fit.overhead_std_error, .kind = QUANTITY_FITTED, .source = "attention.csv"};
+    gpu->attention_efficiency.value =
+        fit.flops / peak * attention_softmax_factor(gpu, ATTENTION_FIT_HEAD);
+    gpu->attention_overhead = (struct quantity){.value = fit.overhead,
+        .std_error = fit.overhead_std_error,
+        .kind = QUANTITY_FITTED,
+        .source = "attention.csv"};
     return STATUS_OK;
 }
 
-enum status basis_gpu(
-    struct hw_gpu *as_filed, struct hw_gpu *computed, struct basis *basis, const char *gpu, struct diag *diag)
+enum status basis_gpu(struct hw_gpu *as_filed, struct hw_gpu *computed, struct basis *basis,
+    const char *gpu, struct diag *diag)
 {
     const struct recipe *recipe = find_recipe(&basis->recipes, gpu);
     enum status status = load_filed(as_filed, basis, gpu, diag);
@@ -266,19 +280,21 @@ enum status basis_gpu(
         computed->hbm_efficiency.value = rates.bandwidth_Bps / computed->hbm_bandwidth.value;
     }
     if (status == STATUS_OK)
-        status =
-            launch_floor_load(&computed->kernel_floor.value, basis_table(basis, "launch.csv"), recipe->launch, diag);
+        status = launch_floor_load(
+            &computed->kernel_floor.value, basis_table(basis, "launch.csv"), recipe->launch, diag);
     if (status == STATUS_OK && recipe->attention)
         status = compute_attention(computed, recipe, basis, diag);
     return status ? status : compute_gemm(computed, recipe, basis, diag);
 }
 
 /* What is computed. */
-static const char *const computed_keys[] = {"hbm_efficiency", "kernel_floor", "gemm_floor", "row_gap",
-    "attention_efficiency", "attention_overhead", "attention_backward", "attention_wide", "attention_softmax",
-    "efficiency", "k_overhead", "load_bandwidth", "tile_share", "single_efficiency", NULL};
+static const char *const computed_keys[] = {"hbm_efficiency", "kernel_floor", "gemm_floor",
+    "row_gap", "attention_efficiency", "attention_overhead", "attention_backward", "attention_wide",
+    "attention_softmax", "efficiency", "k_overhead", "load_bandwidth", "tile_share",
+    "single_efficiency", NULL};
 
-static void gpu_fit_print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
+static void gpu_fit_print_gpu(
+    FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
 {
     fit_print_head(out, name);
     fit_print_fields(out, &hw_gpu_table, filed, computed, "", computed_keys);
@@ -303,7 +319,8 @@ static enum status gpu_fit_print_best(FILE *out, const struct basis *basis, stru
     const struct hw_gpu *gpu = &basis->fitted[0];
     const struct gemm_case *first = &basis->recipes.gemm[0];
     struct best_gemm best;
-    enum status status = best_gemm_load(&best, basis_table(basis, "mamf.csv"), first->gpu, first->math[0], diag);
+    enum status status =
+        best_gemm_load(&best, basis_table(basis, "mamf.csv"), first->gpu, first->math[0], diag);
     if (status)
         return status;
     double model = best.work.flop / kernel_duration_s(&best.work, gpu, kernel_whole_gpu(gpu));
@@ -324,17 +341,20 @@ static enum status print_norms(FILE *out, struct basis *basis, const char *name,
         status = norm_rates_load(rates, basis_table(basis, "norm.csv"), name, &gpu, diag);
     if (status != STATUS_OK)
         return status;
-    fprintf(out, "RMS norms of %s beyond L2: share of the streaming rate, errors on shapes held out\n", name);
-    fprintf(out, "  %-13s %-9s %6s %7s %9s %8s %8s\n", "", "", "fitted", "share", "held out", "median", "most");
+    fprintf(out,
+        "RMS norms of %s beyond L2: share of the streaming rate, errors on shapes held out\n",
+        name);
+    fprintf(out, "  %-13s %-9s %6s %7s %9s %8s %8s\n", "", "", "fitted", "share", "held out",
+        "median", "most");
     for (int i = 0; i < NORM_RATES; i++)
-        fprintf(out, "  %-13s %-9s %6d %7.2f %9d %6.1f %% %6.1f %%\n", rates[i].library, rates[i].pass,
-            rates[i].n_fitted, rates[i].share, rates[i].held_out.n, 100 * rates[i].held_out.median,
-            100 * rates[i].held_out.most);
+        fprintf(out, "  %-13s %-9s %6d %7.2f %9d %6.1f %% %6.1f %%\n", rates[i].library,
+            rates[i].pass, rates[i].n_fitted, rates[i].share, rates[i].held_out.n,
+            100 * rates[i].held_out.median, 100 * rates[i].held_out.most);
     return STATUS_OK;
 }
 
-enum status gpu_fit_print(
-    FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
+enum status gpu_fit_print(FILE *out, const char *measured_folder, const char *gpus_folder,
+    struct arena *arena, struct diag *diag)
 {
     struct basis basis = {.measured = measured_folder, .gpus = gpus_folder, .arena = arena};
     enum status status = basis_load(&basis, diag);
@@ -357,20 +377,21 @@ enum status gpu_fit_print(
 
 /* ---- fits of the GEMM model as rows of the database ---- */
 
-static enum status gpu_fit_put_row(struct store_fit *into, const struct gemm_case *which, const struct hw_gpu *gpu,
-    const struct gemm_row *row, struct diag *diag)
+static enum status gpu_fit_put_row(struct store_fit *into, const struct gemm_case *which,
+    const struct hw_gpu *gpu, const struct gemm_row *row, struct diag *diag)
 {
     const struct kernel_work *work = &row->work;
-    const struct record_cell cells[] = {cell_text("gpu", which->gpu), cell_text("dtype", dtype_names[work->math]),
-        cell_text("use", gemm_use_names[row->use]), cell_int("m", work->m), cell_int("n", work->n),
-        cell_int("k", work->k), cell_int("batch", work->batch), cell_real("row_pieces", true, work->row_pieces),
+    const struct record_cell cells[] = {cell_text("gpu", which->gpu),
+        cell_text("dtype", dtype_names[work->math]), cell_text("use", gemm_use_names[row->use]),
+        cell_int("m", work->m), cell_int("n", work->n), cell_int("k", work->k),
+        cell_int("batch", work->batch), cell_real("row_pieces", true, work->row_pieces),
         cell_real("measured_s", true, row->measured_s),
         cell_real("predicted_s", true, kernel_duration_s(work, gpu, kernel_whole_gpu(gpu)))};
     return STORE_FIT_PUT(into, "row", cells, diag);
 }
 
-enum status gpu_fit_store(
-    const char *measured_folder, const char *gpus_folder, struct store *store, struct arena *arena, struct diag *diag)
+enum status gpu_fit_store(const char *measured_folder, const char *gpus_folder, struct store *store,
+    struct arena *arena, struct diag *diag)
 {
     struct basis basis = {.measured = measured_folder, .gpus = gpus_folder, .arena = arena};
     struct store_fit *into = NULL;
@@ -379,7 +400,8 @@ enum status gpu_fit_store(
         status = store_fit_begin(&into, store, "gemm", measured_folder, diag);
     for (int i = 0; i < basis.recipes.n_gemm && status == STATUS_OK; i++)
         for (int j = 0; j < basis.rows[i].list.n && status == STATUS_OK; j++)
-            status = gpu_fit_put_row(into, &basis.recipes.gemm[i], &basis.fitted[i], &basis.rows[i].list.at[j], diag);
+            status = gpu_fit_put_row(
+                into, &basis.recipes.gemm[i], &basis.fitted[i], &basis.rows[i].list.at[j], diag);
     if (into)
         status = store_fit_end(into, status, diag);
     basis_release(&basis);

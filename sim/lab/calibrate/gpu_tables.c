@@ -27,29 +27,32 @@ struct match {
 typedef VEC(double) numbers;
 
 /* The numbers in `wanted` of all rows whose cells match. None is an error. */
-static enum status select_numbers(
-    numbers *out, const char *path, const char *wanted, const struct match *matches, int n_matches, struct diag *diag)
+static enum status select_numbers(numbers *out, const char *path, const char *wanted,
+    const struct match *matches, int n_matches, struct diag *diag)
 {
     struct csv_table *table = NULL;
     enum status status = csv_load(&table, path, diag);
     for (int row = 0; status == STATUS_OK && row < csv_rows(table); row++) {
         bool all = true;
         for (int i = 0; i < n_matches; i++)
-            all = all && strcmp(csv_cell(table, row, csv_column(table, matches[i].column)), matches[i].value) == 0;
+            all = all && strcmp(csv_cell(table, row, csv_column(table, matches[i].column)),
+                             matches[i].value) == 0;
         double value = 0;
-        if (all && (status = csv_number(table, row, csv_column(table, wanted), 0, &value, diag)) == STATUS_OK)
+        if (all && (status = csv_number(table, row, csv_column(table, wanted), 0, &value, diag)) ==
+                       STATUS_OK)
             vec_push(out, value);
     }
     csv_release(table);
     if (status == STATUS_OK && out->n == 0)
-        status = diag_input(diag, (struct source_pos){.file = path}, "no row with %s '%s' and %s '%s'",
-            matches[0].column, matches[0].value, matches[1].column, matches[1].value);
+        status =
+            diag_input(diag, (struct source_pos){.file = path}, "no row with %s '%s' and %s '%s'",
+                matches[0].column, matches[0].value, matches[1].column, matches[1].value);
     return status;
 }
 
 /* The one number (the first, where there are several). */
-static enum status select_number(
-    double *out, const char *path, const char *wanted, const struct match *matches, int n_matches, struct diag *diag)
+static enum status select_number(double *out, const char *path, const char *wanted,
+    const struct match *matches, int n_matches, struct diag *diag)
 {
     numbers found = {0};
     enum status status = select_numbers(&found, path, wanted, matches, n_matches, diag);
@@ -58,13 +61,16 @@ static enum status select_number(
     return status;
 }
 
-enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, const char *gpu, struct diag *diag)
+enum status stream_rates_load(
+    struct stream_rates *out, const char *hbm_csv, const char *gpu, struct diag *diag)
 {
     static const char *const which[][2] = {{"scale", "100.0"}, {"triad", "100.0"}};
     double rate_GBps[2] = {0};
     for (int i = 0; i < 2; i++) {
-        const struct match matches[] = {{"gpu", gpu}, {"kernel", which[i][0]}, {"occupancy_percent", which[i][1]}};
-        enum status status = select_number(&rate_GBps[i], hbm_csv, "bandwidth_GBps", matches, 3, diag);
+        const struct match matches[] = {
+            {"gpu", gpu}, {"kernel", which[i][0]}, {"occupancy_percent", which[i][1]}};
+        enum status status =
+            select_number(&rate_GBps[i], hbm_csv, "bandwidth_GBps", matches, 3, diag);
         if (status)
             return status;
     }
@@ -72,7 +78,8 @@ enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, con
     return STATUS_OK;
 }
 
-enum status launch_floor_load(double *out_s, const char *launch_csv, const char *gpu, struct diag *diag)
+enum status launch_floor_load(
+    double *out_s, const char *launch_csv, const char *gpu, struct diag *diag)
 {
     const struct match matches[] = {{"gpu", gpu}, {"launch", "stream launches"}};
     enum status status = select_number(out_s, launch_csv, "time_us", matches, 2, diag);
@@ -86,13 +93,14 @@ typedef struct {
 } attention_row;
 typedef VEC(attention_row) attention_rows;
 
-static enum status attention_rows_load(
-    attention_rows *out, const char *attention_csv, const char *gpu, const char *kernel, struct diag *diag)
+static enum status attention_rows_load(attention_rows *out, const char *attention_csv,
+    const char *gpu, const char *kernel, struct diag *diag)
 {
     static const char *const masks[] = {"no", "yes"};
     enum status status = STATUS_OK;
     for (int causal = 0; causal < 2 && status == STATUS_OK; causal++) {
-        const struct match matches[] = {{"gpu", gpu}, {"kernel", kernel}, {"causal", masks[causal]}};
+        const struct match matches[] = {
+            {"gpu", gpu}, {"kernel", kernel}, {"causal", masks[causal]}};
         numbers rates = {0}, lengths = {0};
         status = select_numbers(&rates, attention_csv, "tflops", matches, 3, diag);
         if (status == STATUS_OK)
@@ -122,8 +130,9 @@ static void attention_solve(struct attention_fit *out, const attention_rows *row
     }
     gsl_multifit_linear(factors, ones, found, covariance, &squares, work);
     double a = gsl_vector_get(found, 0), b = gsl_vector_get(found, 1);
-    *out = (struct attention_fit){
-        .flops = 1e12 / a, .overhead = b / a, .overhead_std_error = sqrt(gsl_matrix_get(covariance, 1, 1)) / a};
+    *out = (struct attention_fit){.flops = 1e12 / a,
+        .overhead = b / a,
+        .overhead_std_error = sqrt(gsl_matrix_get(covariance, 1, 1)) / a};
     gsl_multifit_linear_free(work);
     gsl_matrix_free(factors);
     gsl_matrix_free(covariance);
@@ -131,8 +140,8 @@ static void attention_solve(struct attention_fit *out, const attention_rows *row
     gsl_vector_free(found);
 }
 
-enum status attention_fit_load(
-    struct attention_fit *out, const char *attention_csv, const char *gpu, const char *kernel, struct diag *diag)
+enum status attention_fit_load(struct attention_fit *out, const char *attention_csv,
+    const char *gpu, const char *kernel, struct diag *diag)
 {
     attention_rows rows = {0};
     enum status status = attention_rows_load(&rows, attention_csv, gpu, kernel, diag);
@@ -143,8 +152,8 @@ enum status attention_fit_load(
     return status;
 }
 
-enum status best_gemm_load(
-    struct best_gemm *out, const char *mamf_csv, const char *gpu, enum dtype math, struct diag *diag)
+enum status best_gemm_load(struct best_gemm *out, const char *mamf_csv, const char *gpu,
+    enum dtype math, struct diag *diag)
 {
     static const char *const columns[] = {"m", "n", "k", "tflops"};
     const struct match matches[] = {{"gpu", gpu}, {"dtype", dtype_names[math]}};
@@ -154,9 +163,10 @@ enum status best_gemm_load(
         if (status)
             return status;
     }
-    int64_t bytes = dtype_bytes(math), result_bytes = math == DTYPE_FP8 ? dtype_bytes(DTYPE_BF16) : bytes;
-    *out = (struct best_gemm){
-        .work = kernel_gemm((int64_t)value[0], (int64_t)value[1], (int64_t)value[2], 1, math, bytes, result_bytes),
+    int64_t bytes = dtype_bytes(math),
+            result_bytes = math == DTYPE_FP8 ? dtype_bytes(DTYPE_BF16) : bytes;
+    *out = (struct best_gemm){.work = kernel_gemm((int64_t)value[0], (int64_t)value[1],
+                                  (int64_t)value[2], 1, math, bytes, result_bytes),
         .flops = 1e12 * value[3]};
     return STATUS_OK;
 }
@@ -174,14 +184,15 @@ static enum status long_shares(numbers *out, numbers rows[4], const char *path, 
     }
     for (int i = 0; i < rows[0].n; i++) {
         int64_t m = (int64_t)rows[0].at[i], n = (int64_t)rows[1].at[i], k = (int64_t)rows[2].at[i];
-        struct kernel_work work = kernel_gemm(m, n, k, 1, math, dtype_bytes(math), dtype_bytes(math));
+        struct kernel_work work =
+            kernel_gemm(m, n, k, 1, math, dtype_bytes(math), dtype_bytes(math));
         double measured_s = work.flop / (1e12 * rows[3].at[i]);
         if (measured_s >= 1e-6 * SETTLED_LONG_US)
             vec_push(out, kernel_duration_s(&work, gpu, kernel_whole_gpu(gpu)) / measured_s);
     }
     if (out->n == 0)
-        return diag_input(
-            diag, (struct source_pos){.file = path}, "no product of at least %d us on '%s'", SETTLED_LONG_US, name);
+        return diag_input(diag, (struct source_pos){.file = path},
+            "no product of at least %d us on '%s'", SETTLED_LONG_US, name);
     return STATUS_OK;
 }
 
@@ -207,11 +218,12 @@ enum status settled_rates_load(struct settled_rates *out, const char *settled_cs
 /* The share of the added traffic's streaming time by which products get longer: 0 is wholly
  * hidden, 1 not at all. The error of the median is that of a normal distribution of the rows'
  * spread. */
-enum status accumulate_fit_load(struct accumulate_fit *out, const char *accumulate_csv, const char *gpu,
-    enum dtype result, bool grouped, struct diag *diag)
+enum status accumulate_fit_load(struct accumulate_fit *out, const char *accumulate_csv,
+    const char *gpu, enum dtype result, bool grouped, struct diag *diag)
 {
     enum { GROUPS, M, N, PLAIN_US, LONGER_US, HBM_GBPS, COLUMNS };
-    static const char *const columns[COLUMNS] = {"groups", "m", "n", "plain_us", "accumulating_us", "hbm_GBps"};
+    static const char *const columns[COLUMNS] = {
+        "groups", "m", "n", "plain_us", "accumulating_us", "hbm_GBps"};
     const struct match matches[] = {{"gpu", gpu}, {"result", dtype_names[result]}};
     numbers rows[COLUMNS] = {0}, exposed = {0};
     enum status status = STATUS_OK;
@@ -221,12 +233,13 @@ enum status accumulate_fit_load(struct accumulate_fit *out, const char *accumula
     for (int i = 0; status == STATUS_OK && i < rows[0].n; i++) {
         double added = bytes * rows[GROUPS].at[i] * rows[M].at[i] * rows[N].at[i];
         if ((rows[GROUPS].at[i] > 1) == grouped && rows[PLAIN_US].at[i] >= SETTLED_LONG_US)
-            vec_push(&exposed,
-                1e-6 * (rows[LONGER_US].at[i] - rows[PLAIN_US].at[i]) / (added / (1e9 * rows[HBM_GBPS].at[i])));
+            vec_push(&exposed, 1e-6 * (rows[LONGER_US].at[i] - rows[PLAIN_US].at[i]) /
+                                   (added / (1e9 * rows[HBM_GBPS].at[i])));
     }
     if (status == STATUS_OK && exposed.n == 0)
         status = diag_input(diag, (struct source_pos){.file = accumulate_csv},
-            "no product of at least %d us on '%s' that adds to %s", SETTLED_LONG_US, gpu, dtype_names[result]);
+            "no product of at least %d us on '%s' that adds to %s", SETTLED_LONG_US, gpu,
+            dtype_names[result]);
     if (status == STATUS_OK) {
         size_t n = (size_t)exposed.n;
         double *work = xcalloc(n, sizeof *work);

@@ -1,4 +1,5 @@
-/* A table of texts and one of numbers say which columns a row has; everything else goes through them. */
+/* A table of texts and one of numbers say which columns a row has; everything else goes through
+ * them. */
 #include "calibrate/kernel_rows.h"
 
 #include "base/digest.h"
@@ -10,20 +11,28 @@ static const struct {
     const char *names[3];
     size_t offset;
 } text_columns[] = {{{"class", "operator", "kernel"}, offsetof(struct kernel_row, class)},
-    {{"dtype"}, offsetof(struct kernel_row, dtype)}, {{"layout"}, offsetof(struct kernel_row, layout)},
-    {{"session"}, offsetof(struct kernel_row, session)}, {{"regime"}, offsetof(struct kernel_row, regime)},
-    {{"software"}, offsetof(struct kernel_row, software)}, {{"causal"}, offsetof(struct kernel_row, causal)},
+    {{"dtype"}, offsetof(struct kernel_row, dtype)},
+    {{"layout"}, offsetof(struct kernel_row, layout)},
+    {{"session"}, offsetof(struct kernel_row, session)},
+    {{"regime"}, offsetof(struct kernel_row, regime)},
+    {{"software"}, offsetof(struct kernel_row, software)},
+    {{"causal"}, offsetof(struct kernel_row, causal)},
     {{"pass"}, offsetof(struct kernel_row, pass)}};
 
 static const struct number_column {
     const char *names[2];
     size_t offset;
-} number_columns[] = {{{"m"}, offsetof(struct kernel_row, m)}, {{"n"}, offsetof(struct kernel_row, n)},
-    {{"k"}, offsetof(struct kernel_row, k)}, {{"batch"}, offsetof(struct kernel_row, batch)},
-    {{"heads"}, offsetof(struct kernel_row, heads)}, {{"kv_heads"}, offsetof(struct kernel_row, kv_heads)},
-    {{"value_dim"}, offsetof(struct kernel_row, value_dim)}, {{"experts"}, offsetof(struct kernel_row, experts)},
-    {{"topk"}, offsetof(struct kernel_row, topk)}, {{"time_us", "forward_us"}, offsetof(struct kernel_row, time_us)},
-    {{"backward_us"}, offsetof(struct kernel_row, backward_us)}, {{"power_w"}, offsetof(struct kernel_row, power_w)}};
+} number_columns[] = {{{"m"}, offsetof(struct kernel_row, m)},
+    {{"n"}, offsetof(struct kernel_row, n)}, {{"k"}, offsetof(struct kernel_row, k)},
+    {{"batch"}, offsetof(struct kernel_row, batch)},
+    {{"heads"}, offsetof(struct kernel_row, heads)},
+    {{"kv_heads"}, offsetof(struct kernel_row, kv_heads)},
+    {{"value_dim"}, offsetof(struct kernel_row, value_dim)},
+    {{"experts"}, offsetof(struct kernel_row, experts)},
+    {{"topk"}, offsetof(struct kernel_row, topk)},
+    {{"time_us", "forward_us"}, offsetof(struct kernel_row, time_us)},
+    {{"backward_us"}, offsetof(struct kernel_row, backward_us)},
+    {{"power_w"}, offsetof(struct kernel_row, power_w)}};
 enum { NUMBER_COLUMNS = sizeof number_columns / sizeof *number_columns };
 
 static int find_column(const struct csv_table *table, const char *const *names, int n)
@@ -34,7 +43,8 @@ static int find_column(const struct csv_table *table, const char *const *names, 
     return column;
 }
 
-enum status kernel_row_load(struct kernel_row *out, const struct csv_table *table, int row, struct diag *diag)
+enum status kernel_row_load(
+    struct kernel_row *out, const struct csv_table *table, int row, struct diag *diag)
 {
     *out = (struct kernel_row){.at = csv_pos(table, row)};
     for (size_t i = 0; i < sizeof text_columns / sizeof *text_columns; i++)
@@ -47,13 +57,15 @@ enum status kernel_row_load(struct kernel_row *out, const struct csv_table *tabl
         if (status)
             return status;
         if (*number < 0)
-            return diag_input(diag, out->at, "%s is missing or not positive", csv_name(table, column));
+            return diag_input(
+                diag, out->at, "%s is missing or not positive", csv_name(table, column));
     }
     return STATUS_OK;
 }
 
 enum status kernel_rows_read(const char *csv_path, const char *gpu,
-    enum status (*take)(void *self, const struct kernel_row *row, struct diag *diag), void *self, struct diag *diag)
+    enum status (*take)(void *self, const struct kernel_row *row, struct diag *diag), void *self,
+    struct diag *diag)
 {
     struct csv_table *table = NULL;
     int found = 0;
@@ -68,7 +80,8 @@ enum status kernel_rows_read(const char *csv_path, const char *gpu,
     }
     csv_release(table);
     if (status == STATUS_OK && found == 0)
-        status = diag_input(diag, (struct source_pos){.file = csv_path}, "no row for GPU '%s'", gpu);
+        status =
+            diag_input(diag, (struct source_pos){.file = csv_path}, "no row for GPU '%s'", gpu);
     return status;
 }
 
@@ -89,8 +102,8 @@ enum status kernel_row_math(enum dtype *out, const struct kernel_row *row, struc
 {
     int found = fit_find_name(dtype_names, row->dtype);
     if (found < 0)
-        return diag_input(
-            diag, row->at, "unknown number format '%s'; one of fp32, tf32, bf16, fp16, fp8, int8", row->dtype);
+        return diag_input(diag, row->at,
+            "unknown number format '%s'; one of fp32, tf32, bf16, fp16, fp8, int8", row->dtype);
     *out = (enum dtype)found;
     return STATUS_OK;
 }

@@ -24,10 +24,12 @@ const char *const kernels_class_names[KERNELS_CLASS_COUNT] = {
     [KERNELS_ATTENTION] = "attention",
     [KERNELS_MEMORY] = "memory-bound",
 };
-const char *const kernels_use_names[KERNELS_USE_COUNT] = {
-    [KERNELS_FITTED] = "fitted", [KERNELS_HELD_OUT] = "held out", [KERNELS_FIRST_SESSION] = "first session"};
+const char *const kernels_use_names[KERNELS_USE_COUNT] = {[KERNELS_FITTED] = "fitted",
+    [KERNELS_HELD_OUT] = "held out",
+    [KERNELS_FIRST_SESSION] = "first session"};
 
-/* fp16: a read or a write of an element is 2 B. Backward reads what forward read and the gradient, and writes one. */
+/* fp16: a read or a write of an element is 2 B. Backward reads what forward read and the gradient,
+ * and writes one. */
 const struct kernels_operator kernels_operators[KERNELS_OPERATORS] = {
     {"linear_qkv", {0}, KERNELS_GEMM, 1},
     {"linear_proj", {0}, KERNELS_GEMM, 1},
@@ -93,7 +95,8 @@ static void make_work(struct kernels_row *row)
 static bool is_impossible(const struct kernels_row *row, const struct hw_gpu *gpu)
 {
     double bytes = row->work[0].read_bytes + row->work[1].read_bytes;
-    return kernels_operators[row->operator].class == KERNELS_MEMORY && bytes > 2 * gpu->l2_capacity.value &&
+    bool streams = kernels_operators[row->operator].class == KERNELS_MEMORY;
+    return streams && bytes > 2 * gpu->l2_capacity.value &&
            bytes / row->measured_s > gpu->hbm_bandwidth.value;
 }
 
@@ -102,7 +105,8 @@ static enum status find_operator(int *out, const struct kernel_row *row, struct 
     for (*out = 0; *out < KERNELS_OPERATORS; ++*out)
         if (strcmp(kernels_operators[*out].name, row->class) == 0)
             return STATUS_OK;
-    return diag_input(diag, row->at, "unknown operator '%s'; linear_qkv, flash_attention, gelu, ...", row->class);
+    return diag_input(
+        diag, row->at, "unknown operator '%s'; linear_qkv, flash_attention, gelu, ...", row->class);
 }
 
 struct reading {
@@ -110,7 +114,8 @@ struct reading {
     const struct hw_gpu *gpu;
 };
 
-static enum status kernels_fit_take_row(void *self, const struct kernel_row *from, struct diag *diag)
+static enum status kernels_fit_take_row(
+    void *self, const struct kernel_row *from, struct diag *diag)
 {
     const struct reading *reading = self;
     const double measured_us[2] = {from->time_us, from->backward_us};
@@ -120,11 +125,13 @@ static enum status kernels_fit_take_row(void *self, const struct kernel_row *fro
         status = kernel_row_needs(from, "m n batch", diag);
     if (status)
         return status;
-    bool held_out = kernels_fit_is_held_out(from) || kernels_operators[row.operator].class == KERNELS_BATCHED_GEMM;
+    bool batched = kernels_operators[row.operator].class == KERNELS_BATCHED_GEMM;
+    bool held_out = batched || kernels_fit_is_held_out(from);
     row.use = strcmp(from->session, "first") == 0 ? KERNELS_FIRST_SESSION
               : held_out                          ? KERNELS_HELD_OUT
                                                   : KERNELS_FITTED;
-    row.m = (int64_t)from->m, row.n = (int64_t)from->n, row.k = (int64_t)from->k, row.batch = (int64_t)from->batch;
+    row.m = (int64_t)from->m, row.n = (int64_t)from->n, row.k = (int64_t)from->k,
+    row.batch = (int64_t)from->batch;
     for (int pass = 0; pass < 2; pass++) {
         row.measured_s = measured_us[pass] * 1e-6;
         row.backward = pass == 1;
@@ -138,19 +145,20 @@ static enum status kernels_fit_take_row(void *self, const struct kernel_row *fro
     return STATUS_OK;
 }
 
-enum status kernels_rows_load(
-    struct kernels_rows *out, const char *csv_path, const char *name, const struct hw_gpu *gpu, struct diag *diag)
+enum status kernels_rows_load(struct kernels_rows *out, const char *csv_path, const char *name,
+    const struct hw_gpu *gpu, struct diag *diag)
 {
     *out = (struct kernels_rows){0};
     struct reading reading = {out, gpu};
     return kernel_rows_read(csv_path, name, kernels_fit_take_row, &reading, diag);
 }
 
-/* Assumed: starts of the searches (shares of the peak and of HBM's rate; the softmax in elements of the head dimension,
- * the overhead in keys, as in kernel/attention.h), and what attention's overhead is expected near, as rows may say
- * little of it, with the weight that k_overhead's expectation has. */
-static const double START_FLOOR_S = 4e-6, START_EFFICIENCY = 0.85, START_GAP_S = 50e-6, EXPECTED_OVERHEAD = 150,
-                    START_SOFTMAX = 16, START_SHARE = 0.8;
+/* Assumed: starts of the searches (shares of the peak and of HBM's rate; the softmax in elements of
+ * the head dimension, the overhead in keys, as in kernel/attention.h), and what attention's
+ * overhead is expected near, as rows may say little of it, with the weight that k_overhead's
+ * expectation has. */
+static const double START_FLOOR_S = 4e-6, START_EFFICIENCY = 0.85, START_GAP_S = 50e-6,
+                    EXPECTED_OVERHEAD = 150, START_SOFTMAX = 16, START_SHARE = 0.8;
 
 double kernels_predict_s(const struct kernels_fit *fit, const struct kernels_row *row)
 {
@@ -179,7 +187,8 @@ static double kernels_fit_predict(const void *fit, const void *row)
 }
 
 /* The rows of a class that are fitted, no numbers yet. */
-static struct fit *kernels_fit_begin(struct kernels_fit *fit, enum kernels_group group, enum kernels_class class)
+static struct fit *kernels_fit_begin(
+    struct kernels_fit *fit, enum kernels_group group, enum kernels_class class)
 {
     struct fit *problem = &fit->groups[group];
     fit_free(problem);
@@ -200,8 +209,9 @@ static enum status calibrate_kernels_fit_solve(struct fit *problem, struct diag 
     if (fit_solve(problem))
         return STATUS_OK;
     const struct kernels_fit *fit = problem->self;
-    return diag_input(diag, (struct source_pos){0}, "%d rows of kernels.csv do not determine %d numbers of %s",
-        problem->rows.n, problem->parameters.n, fit->gpu.name);
+    return diag_input(diag, (struct source_pos){0},
+        "%d rows of kernels.csv do not determine %d numbers of %s", problem->rows.n,
+        problem->parameters.n, fit->gpu.name);
 }
 
 static void expect(struct fit_parameter *parameter, double value)
@@ -210,7 +220,8 @@ static void expect(struct fit_parameter *parameter, double value)
     parameter->weight = gemm_expected_weight;
 }
 
-static enum status solve_gemm_from(struct kernels_fit *fit, struct hw_gpu start, double share, struct diag *diag)
+static enum status solve_gemm_from(
+    struct kernels_fit *fit, struct hw_gpu start, double share, struct diag *diag)
 {
     fit->gpu = start;
     struct fit *problem = kernels_fit_begin(fit, KERNELS_OF_GEMM, KERNELS_GEMM);
@@ -244,8 +255,9 @@ static enum status solve_gemm(struct kernels_fit *fit, struct diag *diag)
             which = i;
         }
     }
-    return status == STATUS_OK && which < GEMM_STARTS - 1 ? solve_gemm_from(fit, start, gemm_starts[which], diag)
-                                                          : status;
+    return status == STATUS_OK && which < GEMM_STARTS - 1
+               ? solve_gemm_from(fit, start, gemm_starts[which], diag)
+               : status;
 }
 
 static enum status kernels_fit_solve_attention(struct kernels_fit *fit, struct diag *diag)
@@ -255,8 +267,10 @@ static enum status kernels_fit_solve_attention(struct kernels_fit *fit, struct d
     bool backward = false;
     for (int i = 0; i < problem->rows.n; i++)
         backward = backward || ((const struct kernels_row *)problem->rows.at[i].row)->backward;
-    fit_add(problem, "attention_efficiency", DIM_FRACTION, &gpu->attention_efficiency, gpu->attention_efficiency.value);
-    expect(fit_add(problem, "attention_overhead", DIM_NONE, &gpu->attention_overhead, EXPECTED_OVERHEAD),
+    fit_add(problem, "attention_efficiency", DIM_FRACTION, &gpu->attention_efficiency,
+        gpu->attention_efficiency.value);
+    expect(fit_add(problem, "attention_overhead", DIM_NONE, &gpu->attention_overhead,
+               EXPECTED_OVERHEAD),
         EXPECTED_OVERHEAD);
     fit_add(problem, "attention_softmax", DIM_NONE, &gpu->attention_softmax, START_SOFTMAX);
     fit_add(problem, "attention_wide", DIM_FRACTION, &gpu->attention_wide, 1);
@@ -270,7 +284,8 @@ static enum status solve_memory(struct kernels_fit *fit, struct diag *diag)
 {
     static const char *const passes[] = {"forward", "backward"};
     struct fit *problem = kernels_fit_begin(fit, KERNELS_OF_MEMORY, KERNELS_MEMORY);
-    fit_add(problem, "hbm_efficiency", DIM_FRACTION, &fit->gpu.hbm_efficiency, fit->gpu.hbm_efficiency.value);
+    fit_add(problem, "hbm_efficiency", DIM_FRACTION, &fit->gpu.hbm_efficiency,
+        fit->gpu.hbm_efficiency.value);
     bool seen[KERNELS_OPERATORS][2] = {{false}};
     for (int i = 0; i < problem->rows.n; i++) {
         const struct kernels_row *row = problem->rows.at[i].row;
@@ -283,16 +298,17 @@ static enum status solve_memory(struct kernels_fit *fit, struct diag *diag)
         for (int pass = 0; pass < 2; pass++) {
             fit->share[op][pass] = (struct quantity){.value = 1};
             if (seen[op][pass] && !streams)
-                fit_add(problem, kernels_operators[op].name, DIM_FRACTION, &fit->share[op][pass], START_SHARE)->id =
-                    passes[pass];
+                fit_add(problem, kernels_operators[op].name, DIM_FRACTION, &fit->share[op][pass],
+                    START_SHARE)
+                    ->id = passes[pass];
         }
         streams = false;
     }
     return calibrate_kernels_fit_solve(problem, diag);
 }
 
-enum status kernels_fit_solve(
-    struct kernels_fit *fit, const struct hw_gpu *filed, const char *name, const char *csv_path, struct diag *diag)
+enum status kernels_fit_solve(struct kernels_fit *fit, const struct hw_gpu *filed, const char *name,
+    const char *csv_path, struct diag *diag)
 {
     *fit = (struct kernels_fit){.gpu = *filed};
     hw_clear_training_rates(&fit->gpu);
@@ -311,7 +327,8 @@ void kernels_fit_free(struct kernels_fit *fit)
     vec_free(&fit->rows.list);
 }
 
-struct fit_error kernels_error(const struct kernels_fit *fit, enum kernels_class class, enum kernels_use use)
+struct fit_error kernels_error(
+    const struct kernels_fit *fit, enum kernels_class class, enum kernels_use use)
 {
     struct fit_sample sample = {0};
     for (int i = 0; i < fit->rows.list.n; i++) {
@@ -335,8 +352,8 @@ static void kernels_fit_print_fit(FILE *out, const struct kernels_fit *fit, cons
                 kernels_error(fit, (enum kernels_class) class, (enum kernels_use)use));
 }
 
-enum status kernels_fit_print(
-    FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
+enum status kernels_fit_print(FILE *out, const char *measured_folder, const char *gpus_folder,
+    struct arena *arena, struct diag *diag)
 {
     struct recipes recipes;
     enum status status = recipes_load(&recipes, arena, diag);
@@ -344,9 +361,11 @@ enum status kernels_fit_print(
         const char *gpu = recipes.kernels.list[i];
         struct hw_gpu filed;
         struct kernels_fit fit = {0};
-        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, gpu), arena, diag);
+        status =
+            hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, gpu), arena, diag);
         if (status == STATUS_OK)
-            status = kernels_fit_solve(&fit, &filed, gpu, arena_printf(arena, "%s/kernels.csv", measured_folder), diag);
+            status = kernels_fit_solve(
+                &fit, &filed, gpu, arena_printf(arena, "%s/kernels.csv", measured_folder), diag);
         if (status == STATUS_OK)
             kernels_fit_print_fit(out, &fit, gpu);
         kernels_fit_free(&fit);

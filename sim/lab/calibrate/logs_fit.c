@@ -22,7 +22,8 @@
 
 /* Assumed: where a latency of 0 starts, whose logarithm would be none. */
 static const double FIRST_LATENCY = 1e-6;
-/* The start is that of another machine: not near enough to weigh sizes by how far they are from it. */
+/* The start is that of another machine: not near enough to weigh sizes by how far they are from it.
+ */
 static const double NOT_NEAR = 1.01;
 /* Assumed: a standard error of a logarithm from which on the filed number is the better guess. */
 static const double UNDETERMINED = 0.5;
@@ -34,7 +35,8 @@ static bool says_what_nccl_reaches(const struct config_field *field)
 {
     bool ours = strncmp(field->key, "nccl_", 5) == 0 || strncmp(field->key, "nvls_", 5) == 0;
     return ours && field->type == FIELD_SOURCED &&
-           (field->dimension == DIM_FRACTION || field->dimension == DIM_SECONDS || field->dimension == DIM_BYTES_PER_S);
+           (field->dimension == DIM_FRACTION || field->dimension == DIM_SECONDS ||
+               field->dimension == DIM_BYTES_PER_S);
 }
 
 static bool logs_fit_is_kept(const struct logs_fit *fit, const char *label)
@@ -50,10 +52,10 @@ static struct quantity *logs_fit_quantity_of(const struct config_field *field, v
     return (struct quantity *)(void *)((char *)from + field->offset);
 }
 
-/* The numbers that are varied, and no others, become of kind fitted; their source says whether they are the node's or
- * the cluster's. */
-static void logs_fit_choose(
-    struct logs_fit *fit, const struct config_table *table, void *from, const char *source, struct arena *arena)
+/* The numbers that are varied, and no others, become of kind fitted; their source says whether they
+ * are the node's or the cluster's. */
+static void logs_fit_choose(struct logs_fit *fit, const struct config_table *table, void *from,
+    const char *source, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -73,7 +75,8 @@ static void logs_fit_choose(
     }
 }
 
-static void set_system(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
+static void set_system(
+    struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
 {
     struct hw *system = &fit->nccl.systems.at[0];
     *system = fit->filed;
@@ -83,7 +86,8 @@ static void set_system(struct logs_fit *fit, const char *node, const char *clust
     nccl_each_fitted(system, nccl_add_parameter, &fit->nccl);
 }
 
-static void logs_fit_keep(struct logs_fit *fit, const char *key, const char *source, struct arena *arena)
+static void logs_fit_keep(
+    struct logs_fit *fit, const char *key, const char *source, struct arena *arena)
 {
     vec_push(&fit->kept, arena_printf(arena, "%s: %s", key, source));
 }
@@ -101,8 +105,9 @@ struct reading { /* of one log */
 
 static bool continues(const struct nccl_case *before, const struct nccl_case *now)
 {
-    return before->kind == now->kind && before->ranks == now->ranks && before->nodes == now->nodes &&
-           before->force.algorithm == now->force.algorithm && before->force.protocol == now->force.protocol;
+    return before->kind == now->kind && before->ranks == now->ranks &&
+           before->nodes == now->nodes && before->force.algorithm == now->force.algorithm &&
+           before->force.protocol == now->force.protocol;
 }
 
 /* The log's case that the row belongs to; NULL: it cannot be predicted. */
@@ -133,7 +138,8 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
         if (continues(&fit->nccl.cases.at[i], &now))
             return &fit->nccl.cases.at[i];
     struct arena scratch = ARENA_INIT;
-    bool holds = isolated_new(&fit->filed, now.ranks, now.nodes, NULL, at, &scratch, r->diag) != NULL;
+    bool holds =
+        isolated_new(&fit->filed, now.ranks, now.nodes, NULL, at, &scratch, r->diag) != NULL;
     arena_release(&scratch);
     if (!holds)
         return NULL;
@@ -161,25 +167,29 @@ static enum status read_log(struct reading *r, const struct nccl_options *option
         struct nccl_case *which = case_of(r, row);
         double time_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s;
         if (which)
-            vec_push(&which->points, (struct nccl_point){.bytes = (double)row->bytes, .measured_s = time_s});
+            vec_push(&which->points,
+                (struct nccl_point){.bytes = (double)row->bytes, .measured_s = time_s});
         status = which ? STATUS_OK : STATUS_INPUT;
     }
     if (status == STATUS_OK && *r->gpu && !hw_same_gpu(r->gpu, &r->fit->filed.gpu))
         diag_warn(r->diag, (struct source_pos){.file = r->log},
-            "the log's GPUs are %s, the cluster's %s: is --topology the right one?", r->gpu, r->fit->filed.gpu.name);
+            "the log's GPUs are %s, the cluster's %s: is --topology the right one?", r->gpu,
+            r->fit->filed.gpu.name);
     vec_free(&read.rows);
     return status;
 }
 
 /* ---- what explains them ---- */
 
-static double logs_fit_error_as(const struct nccl_fit *fit, const struct nccl_case *which, int algorithm)
+static double logs_fit_error_as(
+    const struct nccl_fit *fit, const struct nccl_case *which, int algorithm)
 {
     struct nccl_case forced = *which;
     forced.force = (struct coll_force){algorithm, COLL_ANY};
     for (int i = 0; i < which->points.n; i++) {
         double bytes = which->points.at[i].bytes;
-        if (bytes >= NCCL_LARGE_BYTES && (int)nccl_case_cost(fit, &forced, bytes).algorithm != algorithm)
+        if (bytes >= NCCL_LARGE_BYTES &&
+            (int)nccl_case_cost(fit, &forced, bytes).algorithm != algorithm)
             return -1;
     }
     struct fit_error error = nccl_case_error(fit, &forced, NCCL_LARGE_BYTES, HUGE_VAL);
@@ -189,16 +199,18 @@ static double logs_fit_error_as(const struct nccl_fit *fit, const struct nccl_ca
 /* Done by switches, which has to be on, and is off in many a container. */
 static bool may_be_off(enum coll_algorithm algorithm)
 {
-    return algorithm == COLL_NVLS || algorithm == COLL_NVLS_TREE || algorithm == COLL_COLLNET_DIRECT ||
-           algorithm == COLL_COLLNET_CHAIN;
+    return algorithm == COLL_NVLS || algorithm == COLL_NVLS_TREE ||
+           algorithm == COLL_COLLNET_DIRECT || algorithm == COLL_COLLNET_CHAIN;
 }
 
-/* A log that agrees with the files as another algorithm than NCCL's choice has two explanations, and both are said.
- * Where the choice may be off, it is fitted as the other one: to take it for the choice would make the network slower
- * for all algorithms. Elsewhere it is fitted as NCCL chooses, since nothing but NCCL_ALGO makes it choose otherwise. */
+/* A log that agrees with the files as another algorithm than NCCL's choice has two explanations,
+ * and both are said. Where the choice may be off, it is fitted as the other one: to take it for the
+ * choice would make the network slower for all algorithms. Elsewhere it is fitted as NCCL chooses,
+ * since nothing but NCCL_ALGO makes it choose otherwise. */
 static void explain_case(struct nccl_fit *fit, struct nccl_case *which, struct diag *diag)
 {
-    double errors[COLL_ALGORITHM_COUNT], chosen = nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL).median;
+    double errors[COLL_ALGORITHM_COUNT],
+        chosen = nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL).median;
     if (which->force.algorithm != COLL_ANY || which->points.n == 0)
         return;
     for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
@@ -211,19 +223,23 @@ static void explain_case(struct nccl_fit *fit, struct nccl_case *which, struct d
     const char *choice = coll_algorithm_names[chosen_one];
     if (!may_be_off(chosen_one)) {
         diag_warn(diag, (struct source_pos){.file = which->source},
-            "%s of %d ranks agrees with the files as %s within %.1f %%; fitted as NCCL's choice, %s at the largest "
+            "%s of %d ranks agrees with the files as %s within %.1f %%; fitted as NCCL's choice, "
+            "%s at the largest "
             "size, "
-            "of which the files are %.1f %% off. If NCCL_ALGO was set, put a line '# algo: %s' before the log",
-            coll_kind_names[which->kind], which->ranks, coll_algorithm_names[as], 100 * errors[as], choice,
-            100 * chosen, coll_algorithm_names[as]);
+            "of which the files are %.1f %% off. If NCCL_ALGO was set, put a line '# algo: %s' "
+            "before the log",
+            coll_kind_names[which->kind], which->ranks, coll_algorithm_names[as], 100 * errors[as],
+            choice, 100 * chosen, coll_algorithm_names[as]);
         return;
     }
     diag_warn(diag, (struct source_pos){.file = which->source},
-        "%s of %d ranks agrees as %s within %.1f %%, with NCCL's choice, %s at the largest size, it is %.1f %% off: "
-        "fitted as %s. Is %s off there (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? Then take nvls_tree_latency out of the "
+        "%s of %d ranks agrees as %s within %.1f %%, with NCCL's choice, %s at the largest size, "
+        "it is %.1f %% off: "
+        "fitted as %s. Is %s off there (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? Then take "
+        "nvls_tree_latency out of the "
         "cluster's file. If not, the network is slow: see `flopcast calibrate check`",
-        coll_kind_names[which->kind], which->ranks, coll_algorithm_names[as], 100 * errors[as], choice, 100 * chosen,
-        coll_algorithm_names[as], choice);
+        coll_kind_names[which->kind], which->ranks, coll_algorithm_names[as], 100 * errors[as],
+        choice, 100 * chosen, coll_algorithm_names[as], choice);
     which->force.algorithm = as;
 }
 
@@ -251,7 +267,8 @@ struct lightest {
     const char *key, *id; /* NULL: none yet */
 };
 
-static void logs_fit_weigh(void *self, const char *key, enum dimension dimension, struct quantity *q)
+static void logs_fit_weigh(
+    void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
     struct lightest *lightest = self;
@@ -279,8 +296,10 @@ static const struct fit_parameter *undetermined(const struct fit *fit)
     return worst;
 }
 
-/* Leaves as many numbers varied as the sizes can determine: those on which the sizes depend most. */
-static void keep_the_lightest(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
+/* Leaves as many numbers varied as the sizes can determine: those on which the sizes depend most.
+ */
+static void keep_the_lightest(
+    struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
 {
     int n_sizes = 0;
     for (int i = 0; i < fit->nccl.cases.n; i++)
@@ -289,14 +308,17 @@ static void keep_the_lightest(struct logs_fit *fit, const char *node, const char
         struct lightest lightest = {.fit = fit};
         set_system(fit, node, cluster, arena);
         nccl_each_fitted(&fit->nccl.systems.at[0], logs_fit_weigh, &lightest);
-        if (!lightest.key || (lightest.weight > 0 && SIZES_A_NUMBER * fit->nccl.fit.parameters.n <= n_sizes))
+        if (!lightest.key ||
+            (lightest.weight > 0 && SIZES_A_NUMBER * fit->nccl.fit.parameters.n <= n_sizes))
             return;
         logs_fit_keep(fit, lightest.key, lightest.id, arena);
     }
 }
 
-/* A slow network looks like slow links inside the node, too: only a log of one node says which it is. */
-static void keep_the_nodes(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
+/* A slow network looks like slow links inside the node, too: only a log of one node says which it
+ * is. */
+static void keep_the_nodes(
+    struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
 {
     for (int i = 0; i < fit->nccl.cases.n; i++)
         if (fit->nccl.cases.at[i].nodes == 1)
@@ -311,8 +333,8 @@ static void keep_the_nodes(struct logs_fit *fit, const char *node, const char *c
  * list `kept` grows: the node's numbers without a log of one node, then the lightest while it
  * moves nothing or there are fewer than SIZES_A_NUMBER sizes a number, then, after each
  * solution, the one of largest error. */
-static enum status calibrate_logs_fit_solve(
-    struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena, struct diag *diag)
+static enum status calibrate_logs_fit_solve(struct logs_fit *fit, const char *node,
+    const char *cluster, struct arena *arena, struct diag *diag)
 {
     keep_the_nodes(fit, node, cluster, arena);
     keep_the_lightest(fit, node, cluster, arena);
@@ -322,10 +344,12 @@ static enum status calibrate_logs_fit_solve(
         fit->nccl.fit.covariance = NULL;
         struct diag ignored = DIAG_INIT; /* what is not determined is no mistake of the logs' */
         enum status status = nccl_fit_solve(&fit->nccl, NOT_NEAR, &ignored);
-        const struct fit_parameter *worst = fit->nccl.fit.covariance ? undetermined(&fit->nccl.fit) : NULL;
+        const struct fit_parameter *worst =
+            fit->nccl.fit.covariance ? undetermined(&fit->nccl.fit) : NULL;
         if (fit->nccl.fit.parameters.n == 0)
             return diag_input(diag, (struct source_pos){.file = fit->nccl.cases.at[0].source},
-                "these logs determine none of the files' numbers of NCCL; take more sizes (nccl-tests -b 8 -e 8G -f "
+                "these logs determine none of the files' numbers of NCCL; take more sizes "
+                "(nccl-tests -b 8 -e 8G -f "
                 "2)");
         if (!worst)
             return status == STATUS_OK ? STATUS_OK : nccl_fit_solve(&fit->nccl, NOT_NEAR, diag);
@@ -340,12 +364,15 @@ static void predict_as_filed(const struct config_table *table, void *system, con
         const struct config_field *field = &table->fields[i];
         struct quantity *q = logs_fit_quantity_of(field, system);
         if (field->type == FIELD_SOURCED && q->kind == QUANTITY_FITTED)
-            q->value = ((const struct quantity *)(const void *)((const char *)fitted + field->offset))->value;
+            q->value =
+                ((const struct quantity *)(const void *)((const char *)fitted + field->offset))
+                    ->value;
     }
 }
 
-/* The sizes of a log are of one run, and what that run alone had is in all of them: errors are those of as many
- * observations as there are tables, not sizes (covariance of clusters, with one residual a cluster). */
+/* The sizes of a log are of one run, and what that run alone had is in all of them: errors are
+ * those of as many observations as there are tables, not sizes (covariance of clusters, with one
+ * residual a cluster). */
 static void widen_errors(struct nccl_fit *fit)
 {
     double n_sizes = 0;
@@ -358,7 +385,8 @@ static void widen_errors(struct nccl_fit *fit)
         fit->fit.parameters.at[i].fitted.std_error *= sqrt(factor);
 }
 
-static void widen_quantity(void *self, const char *key, enum dimension dimension, struct quantity *q)
+static void widen_quantity(
+    void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
     const struct fit_parameter *p = nccl_fit_find(self, key, quantity_parameter(*q));
@@ -368,20 +396,24 @@ static void widen_quantity(void *self, const char *key, enum dimension dimension
 /* What a fit may say and nobody should believe unseen. */
 static void warn_of_few(const struct logs_fit *fit, struct diag *diag)
 {
-    static const double healthy = 0.8; /* assumed; InfiniBand, RoCE and EFA reach 0.9 to 0.99 in topologies/fitted */
-    const struct quantity *was = &fit->filed.cluster.nccl_efficiency, *is = &fit->fitted.cluster.nccl_efficiency;
+    static const double healthy =
+        0.8; /* assumed; InfiniBand, RoCE and EFA reach 0.9 to 0.99 in topologies/fitted */
+    const struct quantity *was = &fit->filed.cluster.nccl_efficiency,
+                          *is = &fit->fitted.cluster.nccl_efficiency;
     struct source_pos at = {.file = fit->nccl.cases.at[0].source};
     int most = 0;
     for (int i = 0; i < fit->nccl.cases.n; i++)
         most = fit->nccl.cases.at[i].nodes > most ? fit->nccl.cases.at[i].nodes : most;
     if (is->source != was->source && is->value < healthy && was->value >= healthy)
         diag_warn(diag, at,
-            "nccl_efficiency of the cluster becomes %.3g, where healthy networks reach 0.9 and more: every job on the "
+            "nccl_efficiency of the cluster becomes %.3g, where healthy networks reach 0.9 and "
+            "more: every job on the "
             "fitted file is as slow. See `flopcast calibrate check` first for what may be wrong",
             is->value);
     if (most == 2)
         diag_warn(diag, at,
-            "logs of two nodes only: from three on rings and trees cross the network in another way, which these do "
+            "logs of two nodes only: from three on rings and trees cross the network in another "
+            "way, which these do "
             "not show; add a log of four nodes or more");
 }
 
@@ -392,18 +424,20 @@ struct logs_error logs_case_error(const struct logs_fit *fit, int i)
         nccl_case_error(&fit->nccl, which, 0, NCCL_SMALL_BYTES)};
 }
 
-enum status logs_fit_solve(
-    struct logs_fit *out, const struct logs_request *request, struct arena *arena, struct diag *diag)
+enum status logs_fit_solve(struct logs_fit *out, const struct logs_request *request,
+    struct arena *arena, struct diag *diag)
 {
     *out = (struct logs_fit){0};
     enum status status = hw_load(&out->filed, request->topology, arena, diag);
     if (status != STATUS_OK)
         return status;
-    const char *slash = strrchr(request->topology, '/'), *file = slash ? slash + 1 : request->topology;
+    const char *slash = strrchr(request->topology, '/'),
+               *file = slash ? slash + 1 : request->topology;
     const char *topology = arena_printf(arena, "%.*s", (int)strcspn(file, "."), file);
     vec_push(&out->nccl.systems, out->filed);
     for (int i = 0; i < request->n_logs && status == STATUS_OK; i++) {
-        struct reading reading = {out, request->logs[i], topology, "", 0, out->nccl.cases.n, arena, diag};
+        struct reading reading = {
+            out, request->logs[i], topology, "", 0, out->nccl.cases.n, arena, diag};
         status = read_log(&reading, &request->nccl);
     }
     if (status != STATUS_OK)
@@ -413,9 +447,11 @@ enum status logs_fit_solve(
     for (int i = 0; i < out->nccl.cases.n; i++)
         vec_push(&out->before, logs_case_error(out, i));
     const char *name = strrchr(request->logs[0], '/'), *log = name ? name + 1 : request->logs[0];
-    const char *more = request->n_logs > 1 ? arena_printf(arena, " and %d more", request->n_logs - 1) : "";
+    const char *more =
+        request->n_logs > 1 ? arena_printf(arena, " and %d more", request->n_logs - 1) : "";
     const char *source = arena_printf(arena, "`flopcast calibrate fit nccl` on %s%s", log, more);
-    const char *node = arena_printf(arena, "%s: node", source), *cluster = arena_printf(arena, "%s: cluster", source);
+    const char *node = arena_printf(arena, "%s: node", source),
+               *cluster = arena_printf(arena, "%s: cluster", source);
     status = calibrate_logs_fit_solve(out, node, cluster, arena, diag);
     if (status != STATUS_OK)
         return status;
@@ -423,10 +459,10 @@ enum status logs_fit_solve(
     nccl_each_fitted(&out->nccl.systems.at[0], widen_quantity, &out->nccl);
     out->fitted = out->filed;
     const struct hw *found = &out->nccl.systems.at[0];
-    out->n_node =
-        fit_files_take(&hw_node_table, &out->fitted.node, &found->node, node, arena_printf(arena, "nccl/%s/node", log));
-    fit_files_take(
-        &hw_cluster_table, &out->fitted.cluster, &found->cluster, cluster, arena_printf(arena, "nccl/%s/cluster", log));
+    out->n_node = fit_files_take(&hw_node_table, &out->fitted.node, &found->node, node,
+        arena_printf(arena, "nccl/%s/node", log));
+    fit_files_take(&hw_cluster_table, &out->fitted.cluster, &found->cluster, cluster,
+        arena_printf(arena, "nccl/%s/cluster", log));
     predict_as_filed(&hw_node_table, &out->nccl.systems.at[0].node, &out->fitted.node);
     predict_as_filed(&hw_cluster_table, &out->nccl.systems.at[0].cluster, &out->fitted.cluster);
     warn_of_few(out, diag);
@@ -442,19 +478,20 @@ void logs_fit_free(struct logs_fit *fit)
 
 /* ---- what a fit to a cluster's own logs says, and its files ---- */
 
-static void logs_fit_print_errors(FILE *out, const char *sizes, struct fit_error before, struct fit_error after)
+static void logs_fit_print_errors(
+    FILE *out, const char *sizes, struct fit_error before, struct fit_error after)
 {
     if (before.n > 0)
-        fprintf(out, "  median error over %d size%s %s: %.1f %% by the files, %.1f %% fitted\n", before.n,
-            plural(before.n), sizes, 100 * before.median, 100 * after.median);
+        fprintf(out, "  median error over %d size%s %s: %.1f %% by the files, %.1f %% fitted\n",
+            before.n, plural(before.n), sizes, 100 * before.median, 100 * after.median);
 }
 
 static void logs_fit_print_cases(FILE *out, const struct logs_fit *fit)
 {
     for (int i = 0; i < fit->nccl.cases.n; i++) {
         const struct nccl_case *which = &fit->nccl.cases.at[i];
-        fprintf(out, "%s: %s, %d ranks on %d node%s\n", which->source, coll_kind_names[which->kind], which->ranks,
-            which->nodes, plural(which->nodes));
+        fprintf(out, "%s: %s, %d ranks on %d node%s\n", which->source, coll_kind_names[which->kind],
+            which->ranks, which->nodes, plural(which->nodes));
         struct logs_error before = fit->before.at[i], after = logs_case_error(fit, i);
         logs_fit_print_errors(out, "of 1 MiB and more", before.large, after.large);
         logs_fit_print_errors(out, "below 64 KiB", before.small, after.small);
@@ -468,8 +505,9 @@ static const char *whose(const char *source)
     return space ? space + 1 : source;
 }
 
-/* A warning beside a fitted value: it lies at the end of the range that a file may state (fit_files_rounded()), or so
- * far from the file's value that the fit may have found another minimum than the cluster's. */
+/* A warning beside a fitted value: it lies at the end of the range that a file may state
+ * (fit_files_rounded()), or so far from the file's value that the fit may have found another
+ * minimum than the cluster's. */
 static const char *logs_fit_remark(
     const struct quantity *filed, const struct quantity *q, const struct config_field *field)
 {
@@ -482,11 +520,13 @@ static const char *logs_fit_remark(
         return "";
     if (field->dimension != DIM_FRACTION)
         return "the end of what a file may say: are these logs of a healthy cluster?";
-    return q->value < field->max ? "the least of it: is the bandwidth that it is a share of the right one?"
-                                 : "all of it: is the bandwidth that it is a share of the right one?";
+    return q->value < field->max
+               ? "the least of it: is the bandwidth that it is a share of the right one?"
+               : "all of it: is the bandwidth that it is a share of the right one?";
 }
 
-static void print_numbers(FILE *out, const struct config_table *table, const void *filed, const void *fitted)
+static void print_numbers(
+    FILE *out, const struct config_table *table, const void *filed, const void *fitted)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -494,8 +534,8 @@ static void print_numbers(FILE *out, const struct config_table *table, const voi
                               *is = (const void *)((const char *)fitted + field->offset);
         if (field->type != FIELD_SOURCED || was->source == is->source)
             continue;
-        fit_print_number(
-            out, whose(is->source), field->key, *was, *is, field->dimension, logs_fit_remark(was, is, field));
+        fit_print_number(out, whose(is->source), field->key, *was, *is, field->dimension,
+            logs_fit_remark(was, is, field));
     }
 }
 
@@ -508,19 +548,20 @@ void logs_fit_print(FILE *out, const struct logs_fit *fit)
     print_numbers(out, &hw_cluster_table, &fit->filed.cluster, &fit->fitted.cluster);
     for (int i = 0; i < fit->kept.n; i++)
         fprintf(out, "%s %.*s (%s)",
-            i ? "," : "as filed, because these logs do not determine them:", (int)strcspn(fit->kept.at[i], ":"),
-            fit->kept.at[i], whose(fit->kept.at[i]));
+            i ? "," : "as filed, because these logs do not determine them:",
+            (int)strcspn(fit->kept.at[i], ":"), fit->kept.at[i], whose(fit->kept.at[i]));
     if (fit->kept.n > 0)
         fputc('\n', out);
 }
 
 /* Paths inside the copies are rewritten relative to where these lie. Without a number of the
  * node the copy of the cluster goes on naming the filed node. */
-enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request *request, const char *path,
-    struct arena *arena, struct diag *diag)
+enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request *request,
+    const char *path, struct arena *arena, struct diag *diag)
 {
     struct hw now = fit->fitted;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
+               *dot = strrchr(name, '.');
     int stem = (int)(dot && dot > name ? dot - path : (long)strlen(path));
     const char *node = arena_printf(arena, "%.*s-node.yaml", stem, path);
     now.node.gpu_path = files_name_from(arena, node, fit->filed.node.gpu_path);
@@ -531,8 +572,10 @@ enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request
         now.node.extends = files_name_from(arena, node, now.node.extends);
     if (fit->n_node > 0)
         now.cluster.node_path = node + (name - path);
-    enum status status = fit_files_write(path, request->topology, &hw_cluster_table, &now.cluster, diag);
+    enum status status =
+        fit_files_write(path, request->topology, &hw_cluster_table, &now.cluster, diag);
     if (fit->n_node > 0 && status == STATUS_OK)
-        status = fit_files_write(node, fit->filed.cluster.node_path, &hw_node_table, &now.node, diag);
+        status =
+            fit_files_write(node, fit->filed.cluster.node_path, &hw_node_table, &now.node, diag);
     return status;
 }

@@ -24,10 +24,12 @@ typedef VEC(double) numbers;
 /* What flopcast_measure calls its rows. */
 static const char FLOOR_ROW[] = "empty kernels one after the other, GPU and host";
 static const char *const POINTWISE[] = {"norm", "attention", "elementwise", "embedding", "loss"};
-/* Below this share of the whole GPU's rate a copy is limited by its SMs and nothing else; assumed. */
+/* Below this share of the whole GPU's rate a copy is limited by its SMs and nothing else; assumed.
+ */
 static const double LIMITED_BY_SMS = 0.9;
 /* The order in which formats are fitted; the first that was measured brings gemm_floor. */
-static const enum dtype FORMATS[DTYPE_COUNT] = {DTYPE_BF16, DTYPE_FP16, DTYPE_TF32, DTYPE_FP32, DTYPE_FP8, DTYPE_INT8};
+static const enum dtype FORMATS[DTYPE_COUNT] = {
+    DTYPE_BF16, DTYPE_FP16, DTYPE_TF32, DTYPE_FP32, DTYPE_FP8, DTYPE_INT8};
 
 static bool measure_fit_is(const struct measured_row *row, const char *category, const char *kernel)
 {
@@ -47,8 +49,8 @@ static void keep_median(struct measure_fit *fit, struct quantity *number, number
 }
 
 /* Times of a kernel, whatever its size. */
-static void keep_time(struct measure_fit *fit, struct quantity *number, const struct measured_file *file,
-    const char *category, const char *kernel)
+static void keep_time(struct measure_fit *fit, struct quantity *number,
+    const struct measured_file *file, const char *category, const char *kernel)
 {
     numbers times = {0};
     for (int i = 0; i < file->rows.n; i++)
@@ -63,12 +65,14 @@ static double measure_fit_rate(const struct measured_row *row)
 }
 
 /* The row of this stream by the whole GPU that moves most; NULL: there is none. */
-static const struct measured_row *largest_stream(const struct measured_file *file, const char *kernel)
+static const struct measured_row *largest_stream(
+    const struct measured_file *file, const char *kernel)
 {
     const struct measured_row *best = NULL;
     for (int i = 0; i < file->rows.n; i++) {
         const struct measured_row *row = &file->rows.at[i];
-        if (measure_fit_is(row, "hbm", kernel) && row->sms == 0 && (!best || row->bytes > best->bytes))
+        if (measure_fit_is(row, "hbm", kernel) && row->sms == 0 &&
+            (!best || row->bytes > best->bytes))
             best = row;
     }
     return best;
@@ -76,15 +80,19 @@ static const struct measured_row *largest_stream(const struct measured_file *fil
 
 static void fit_streams(struct measure_fit *fit, const struct measured_file *file)
 {
-    const struct measured_row *scale = largest_stream(file, "scale"), *triad = largest_stream(file, "triad");
+    const struct measured_row *scale = largest_stream(file, "scale"),
+                              *triad = largest_stream(file, "triad");
     numbers share = {0}, sms = {0};
     if (scale && triad)
-        vec_push(&share, (measure_fit_rate(scale) + measure_fit_rate(triad)) / 2 / fit->gpu.hbm_bandwidth.value);
+        vec_push(&share,
+            (measure_fit_rate(scale) + measure_fit_rate(triad)) / 2 / fit->gpu.hbm_bandwidth.value);
     keep_median(fit, &fit->gpu.hbm_efficiency, &share);
     for (int i = 0; i < file->rows.n; i++) {
         const struct measured_row *row = &file->rows.at[i];
-        const struct measured_row *whole = measure_fit_is(row, "hbm", NULL) ? largest_stream(file, row->kernel) : NULL;
-        if (whole && row->sms > 0 && measure_fit_rate(row) < LIMITED_BY_SMS * measure_fit_rate(whole))
+        const struct measured_row *whole =
+            measure_fit_is(row, "hbm", NULL) ? largest_stream(file, row->kernel) : NULL;
+        if (whole && row->sms > 0 &&
+            measure_fit_rate(row) < LIMITED_BY_SMS * measure_fit_rate(whole))
             vec_push(&sms, row->sms * measure_fit_rate(whole) / measure_fit_rate(row));
     }
     keep_median(fit, &fit->gpu.memory_sms, &sms);
@@ -116,10 +124,12 @@ static enum dtype format_of(const struct measured_row *row)
 
 static bool measure_fit_same_product(const struct kernel_work *a, const struct kernel_work *b)
 {
-    return a->math == b->math && a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch;
+    return a->math == b->math && a->m == b->m && a->n == b->n && a->k == b->k &&
+           a->batch == b->batch;
 }
 
-/* The products of formats that the GPU has. The largest figures of flopcast_measure are far below 2^53. */
+/* The products of formats that the GPU has. The largest figures of flopcast_measure are far below
+ * 2^53. */
 static void load_products(struct measure_fit *fit, const struct measured_file *file)
 {
     for (int cold = 1; cold >= 0; cold--)
@@ -130,9 +140,12 @@ static void load_products(struct measure_fit *fit, const struct measured_file *f
             if (!measure_fit_is(row, "gemm", NULL) || (strcmp(row->cache, "cold") == 0) != cold ||
                 math == DTYPE_COUNT || !shaped || !kernel_supported(&fit->gpu, math))
                 continue;
-            int64_t bytes = dtype_bytes(math), result_bytes = math == DTYPE_FP8 ? 2 : math == DTYPE_INT8 ? 4 : bytes;
-            struct gemm_row product = {.work = kernel_gemm((int64_t)row->m, (int64_t)row->n, (int64_t)row->k,
-                                           (int64_t)row->batch, math, bytes, result_bytes),
+            int64_t bytes = dtype_bytes(math), result_bytes = math == DTYPE_FP8    ? 2
+                                                              : math == DTYPE_INT8 ? 4
+                                                                                   : bytes;
+            struct gemm_row product = {
+                .work = kernel_gemm((int64_t)row->m, (int64_t)row->n, (int64_t)row->k,
+                    (int64_t)row->batch, math, bytes, result_bytes),
                 .measured_s = row->time_s};
             bool seen = false;
             for (int j = 0; j < fit->gemm.list.n && !seen; j++)
@@ -155,15 +168,19 @@ static void keep_undetermined(struct hw_gpu *gpu, const struct hw_gpu *before, e
 {
     struct hw_gemm *is = &gpu->gemm[math];
     const struct hw_gemm *was = &before->gemm[math];
-    struct quantity *const found[] = {&is->efficiency, &is->k_overhead, &is->load_bandwidth, &gpu->gemm_floor};
-    const struct quantity filed[] = {was->efficiency, was->k_overhead, was->load_bandwidth, before->gemm_floor};
+    struct quantity *const found[] = {
+        &is->efficiency, &is->k_overhead, &is->load_bandwidth, &gpu->gemm_floor};
+    const struct quantity filed[] = {
+        was->efficiency, was->k_overhead, was->load_bandwidth, before->gemm_floor};
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         if (!(found[i]->std_error > 0))
             *found[i] = filed[i];
 }
 
-/* The best of several starts, by the median error of the rows fitted. False: the rows do not determine the numbers. */
-static bool fit_format(struct hw_gpu *out, const struct measure_fit *fit, enum dtype math, bool floor_known)
+/* The best of several starts, by the median error of the rows fitted. False: the rows do not
+ * determine the numbers. */
+static bool fit_format(
+    struct hw_gpu *out, const struct measure_fit *fit, enum dtype math, bool floor_known)
 {
     static const double starts[] = {1, 0.5, 0.7, 1.4};
     double least = HUGE_VAL;
@@ -194,7 +211,8 @@ static void measure_fit_products(struct measure_fit *fit, const struct measured_
     bool floor_known = false;
     for (int i = 0; i < DTYPE_COUNT; i++) {
         struct hw_gpu fitted;
-        if (!has_format(&fit->gemm, FORMATS[i]) || !fit_format(&fitted, fit, FORMATS[i], floor_known))
+        if (!has_format(&fit->gemm, FORMATS[i]) ||
+            !fit_format(&fitted, fit, FORMATS[i], floor_known))
             continue;
         fit->gpu = fitted;
         fit->products[FORMATS[i]] = floor_known = true;
@@ -220,7 +238,8 @@ static void fit_context(struct measure_fit *fit, const struct measured_file *fil
     numbers bytes = {0};
     double sum = 0;
     for (int i = 0; i < file->rows.n; i++)
-        if (measure_fit_is(&file->rows.at[i], "memory", NULL) && strncmp(file->rows.at[i].kernel, "NCCL", 4) != 0)
+        if (measure_fit_is(&file->rows.at[i], "memory", NULL) &&
+            strncmp(file->rows.at[i].kernel, "NCCL", 4) != 0)
             sum += file->rows.at[i].bytes;
     if (sum > 0)
         vec_push(&bytes, sum);
@@ -234,8 +253,8 @@ static void restore(struct quantity *number, struct quantity filed)
         *number = filed;
 }
 
-enum status measure_fit_solve(
-    struct measure_fit *out, const struct hw_gpu *filed, const struct measured_file *file, struct diag *diag)
+enum status measure_fit_solve(struct measure_fit *out, const struct hw_gpu *filed,
+    const struct measured_file *file, struct diag *diag)
 {
     *out = (struct measure_fit){.gpu = *filed};
     hw_clear_training_rates(&out->gpu);
@@ -254,7 +273,8 @@ enum status measure_fit_solve(
         return STATUS_OK;
     measure_fit_free(out);
     return diag_input(diag, csv_pos(file->table, 0),
-        "no number of a GPU follows from these rows; measure launch, hbm, norm, gemm, sustained, memory or allocation");
+        "no number of a GPU follows from these rows; measure launch, hbm, norm, gemm, sustained, "
+        "memory or allocation");
 }
 
 void measure_fit_free(struct measure_fit *fit)
@@ -270,7 +290,8 @@ static void print_products(FILE *out, const struct measure_fit *fit)
         if (!has_format(&fit->gemm, (enum dtype)math))
             continue;
         if (!fit->products[math])
-            fprintf(out, "  %-5s its products do not determine the GEMM model; as in the file\n", dtype_names[math]);
+            fprintf(out, "  %-5s its products do not determine the GEMM model; as in the file\n",
+                dtype_names[math]);
         for (int use = 0; use < GEMM_USE_COUNT && fit->products[math]; use++)
             fit_print_error(out, dtype_names[math], gemm_use_names[use],
                 gemm_error(&cleared, (enum dtype)math, (enum gemm_use)use, &fit->gemm));
@@ -279,13 +300,14 @@ static void print_products(FILE *out, const struct measure_fit *fit)
 
 static bool is_alone(const struct measured_row *row, const struct measured_row *beside)
 {
-    return measure_fit_is(row, "overlap", beside->kernel) && !*row->beside && strcmp(row->dtype, beside->dtype) == 0 &&
-           row->bytes == beside->bytes;
+    return measure_fit_is(row, "overlap", beside->kernel) && !*row->beside &&
+           strcmp(row->dtype, beside->dtype) == 0 && row->bytes == beside->bytes;
 }
 
-/* How much longer a kernel takes beside another; by the model where that is a copy by a known number of SMs. */
-static void print_slowdown(
-    FILE *out, const struct measure_fit *fit, const struct measured_file *file, const struct measured_row *row)
+/* How much longer a kernel takes beside another; by the model where that is a copy by a known
+ * number of SMs. */
+static void print_slowdown(FILE *out, const struct measure_fit *fit,
+    const struct measured_file *file, const struct measured_row *row)
 {
     const struct measured_row *alone = NULL;
     for (int i = 0; i < file->rows.n && !alone; i++)
@@ -293,27 +315,28 @@ static void print_slowdown(
             alone = &file->rows.at[i];
     if (!alone)
         return;
-    fprintf(
-        out, "  %-12s beside %-28s takes %.2f times as long", row->kernel, row->beside, row->time_s / alone->time_s);
+    fprintf(out, "  %-12s beside %-28s takes %.2f times as long", row->kernel, row->beside,
+        row->time_s / alone->time_s);
     int sms = 0;
     enum dtype math = format_of(row);
     if (row->flop > 0 && sscanf(row->beside, "copy on %d SMs", &sms) == 1 && math < DTYPE_COUNT &&
         kernel_supported(&fit->gpu, math) && sms < fit->gpu.sms.value) {
         int64_t bytes = dtype_bytes(math);
-        struct kernel_work work =
-            kernel_gemm((int64_t)row->m, (int64_t)row->n, (int64_t)row->k, (int64_t)row->batch, math, bytes, bytes);
+        struct kernel_work work = kernel_gemm((int64_t)row->m, (int64_t)row->n, (int64_t)row->k,
+            (int64_t)row->batch, math, bytes, bytes);
         struct kernel_share share = kernel_whole_gpu(&fit->gpu);
         double alone_s = kernel_duration_s(&work, &fit->gpu, share);
         double streamed = fit->gpu.hbm_bandwidth.value * fit->gpu.hbm_efficiency.value;
         share.sms -= sms;
         share.hbm_Bps = streamed * fmin(1, sms / fit->gpu.memory_sms.value);
-        fprintf(out, ", by its SMs and bytes %.2f", kernel_duration_s(&work, &fit->gpu, share) / alone_s);
+        fprintf(out, ", by its SMs and bytes %.2f",
+            kernel_duration_s(&work, &fit->gpu, share) / alone_s);
     }
     fputc('\n', out);
 }
 
-void measure_fit_print(
-    FILE *out, const struct measure_fit *fit, const struct hw_gpu *filed, const struct measured_file *file)
+void measure_fit_print(FILE *out, const struct measure_fit *fit, const struct hw_gpu *filed,
+    const struct measured_file *file)
 {
     measured_print_source(out, file);
     fit_print_head(out, fit->gpu.name);
@@ -325,14 +348,16 @@ void measure_fit_print(
 }
 
 enum status measure_fit_write(const struct measure_fit *fit, const struct hw_gpu *filed,
-    const struct measured_file *file, const char *from, const char *path, struct arena *arena, struct diag *diag)
+    const struct measured_file *file, const char *from, const char *path, struct arena *arena,
+    struct diag *diag)
 {
     struct hw_gpu now = *filed;
     if (filed->extends)
         now.extends = files_name_from(arena, path, filed->extends);
     fit_files_take(&hw_gpu_table, &now, &fit->gpu,
         arena_printf(arena,
-            "`flopcast calibrate fit measure` on what flopcast_measure %s timed on %s, driver %s, CUDA %s, on %s",
+            "`flopcast calibrate fit measure` on what flopcast_measure %s timed on %s, driver %s, "
+            "CUDA %s, on %s",
             file->version, file->gpu, file->driver, file->cuda, file->date),
         arena_printf(arena, "measure/%s/%s", file->gpu, file->date));
     return fit_files_write(path, from, &hw_gpu_table, &now, diag);

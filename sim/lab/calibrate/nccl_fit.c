@@ -23,13 +23,15 @@
 
 static const double CAUCHY =
     0.1; /* assumed: log residual at which a size counts half; the target of a table's median */
-/* Sizes that show the plateau count more, else the rounded knee below it, which no formula here describes well, bends
- * efficiencies: assumed. */
+/* Sizes that show the plateau count more, else the rounded knee below it, which no formula here
+ * describes well, bends efficiencies: assumed. */
 static const double PLATEAU_BYTES = 0x1p28, PLATEAU_FACTOR = 3;
-static const double UNDETERMINED = 1; /* standard error of a logarithm: a factor of 3 is no knowledge (NaN neither) */
+static const double UNDETERMINED =
+    1; /* standard error of a logarithm: a factor of 3 is no knowledge (NaN neither) */
 
 static void each_fitted(const struct config_table *table, void *from,
-    void (*visit)(void *self, const char *key, enum dimension dimension, struct quantity *q), void *self)
+    void (*visit)(void *self, const char *key, enum dimension dimension, struct quantity *q),
+    void *self)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -39,14 +41,16 @@ static void each_fitted(const struct config_table *table, void *from,
     }
 }
 
-void nccl_each_fitted(
-    struct hw *hw, void (*visit)(void *self, const char *key, enum dimension dimension, struct quantity *q), void *self)
+void nccl_each_fitted(struct hw *hw,
+    void (*visit)(void *self, const char *key, enum dimension dimension, struct quantity *q),
+    void *self)
 {
     each_fitted(&hw_node_table, &hw->node, visit, self);
     each_fitted(&hw_cluster_table, &hw->cluster, visit, self);
 }
 
-const struct fit_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *id)
+const struct fit_parameter *nccl_fit_find(
+    const struct nccl_fit *fit, const char *key, const char *id)
 {
     for (int i = 0; i < fit->fit.parameters.n; i++) {
         const struct fit_parameter *p = &fit->fit.parameters.at[i];
@@ -56,11 +60,13 @@ const struct fit_parameter *nccl_fit_find(const struct nccl_fit *fit, const char
     return NULL;
 }
 
-struct coll_cost nccl_case_cost(const struct nccl_fit *fit, const struct nccl_case *which, double bytes)
+struct coll_cost nccl_case_cost(
+    const struct nccl_fit *fit, const struct nccl_case *which, double bytes)
 {
     struct hw hw = fit->systems.at[which->system];
     if (which->channels > 0)
-        hw.cluster.nccl_channels = (struct quantity){.value = which->channels, .kind = QUANTITY_ASSUMED};
+        hw.cluster.nccl_channels =
+            (struct quantity){.value = which->channels, .kind = QUANTITY_ASSUMED};
     if (which->version != COLL_ANY)
         hw.cluster.nccl_version = which->version;
     const struct coll_shape shape = {which->ranks, which->nodes, which->ranks / which->nodes};
@@ -95,7 +101,8 @@ static double nccl_fit_predict(const void *self, const void *row)
     return nccl_case_predict_s(fit, &fit->cases.at[point->place], point->bytes);
 }
 
-static void nccl_fit_set_free(void *self, const char *key, enum dimension dimension, struct quantity *q)
+static void nccl_fit_set_free(
+    void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
     struct nccl_fit *fit = self;
@@ -148,9 +155,9 @@ static enum status check_errors(const struct fit *fit, struct diag *diag)
         const struct fit_parameter *p = &fit->parameters.at[i];
         double relative = p->fitted.std_error / p->fitted.value;
         if (!p->fixed && !(relative > 0 && relative < UNDETERMINED)) /* 0: no size depends on it */
-            status =
-                diag_input(diag, (struct source_pos){0}, "the tables to fit do not determine %s of '%s' (%g +- %g)",
-                    p->key, p->id, p->fitted.value, p->fitted.std_error);
+            status = diag_input(diag, (struct source_pos){0},
+                "the tables to fit do not determine %s of '%s' (%g +- %g)", p->key, p->id,
+                p->fitted.value, p->fitted.std_error);
     }
     return status;
 }
@@ -161,12 +168,13 @@ enum status nccl_fit_solve(struct nccl_fit *nccl, double start, struct diag *dia
     nccl_fit_set_up(nccl, start);
     bool good = fit_solve(fit);
     if (fit->n_free == 0 || (size_t)fit->rows.n <= fit->n_free)
-        return diag_input(
-            diag, (struct source_pos){0}, "%d rows cannot determine %zu parameters", fit->rows.n, fit->n_free);
+        return diag_input(diag, (struct source_pos){0}, "%d rows cannot determine %zu parameters",
+            fit->rows.n, fit->n_free);
     set_systems(nccl);
     enum status status = check_errors(fit, diag);
     if (!good)
-        status = diag_input(diag, (struct source_pos){0}, "the fit of NCCL's parameters does not stand still");
+        status = diag_input(
+            diag, (struct source_pos){0}, "the fit of NCCL's parameters does not stand still");
     return status;
 }
 
@@ -189,7 +197,8 @@ struct fit_error nccl_case_error(
     for (int i = 0; i < which->points.n && which->system >= 0; i++) {
         const struct nccl_point *point = &which->points.at[i];
         if (point->bytes >= min_bytes && point->bytes < max_bytes)
-            fit_sample_add(&sample, nccl_case_predict_s(fit, which, point->bytes), point->measured_s);
+            fit_sample_add(
+                &sample, nccl_case_predict_s(fit, which, point->bytes), point->measured_s);
     }
     return fit_sample_error(&sample);
 }
@@ -198,13 +207,15 @@ struct fit_error nccl_case_error(
 
 static bool same_machine_and_settings(const struct nccl_case *a, const struct nccl_case *b)
 {
-    return a != b && a->use != NCCL_BAD && b->use != NCCL_BAD && strcmp(a->topology, b->topology) == 0 &&
-           a->kind == b->kind && a->ranks / a->nodes == b->ranks / b->nodes &&
-           a->force.algorithm == b->force.algorithm && a->force.protocol == b->force.protocol &&
-           a->channels == b->channels && a->launch_s == b->launch_s;
+    return a != b && a->use != NCCL_BAD && b->use != NCCL_BAD &&
+           strcmp(a->topology, b->topology) == 0 && a->kind == b->kind &&
+           a->ranks / a->nodes == b->ranks / b->nodes && a->force.algorithm == b->force.algorithm &&
+           a->force.protocol == b->force.protocol && a->channels == b->channels &&
+           a->launch_s == b->launch_s;
 }
 
-/* Between the sizes of a table the logarithm of time goes straight with the logarithm of bytes; 0 outside of them. */
+/* Between the sizes of a table the logarithm of time goes straight with the logarithm of bytes; 0
+ * outside of them. */
 static double measured_s(const struct nccl_case *table, double bytes)
 {
     const struct nccl_point *below = NULL, *above = NULL;
@@ -217,13 +228,15 @@ static double measured_s(const struct nccl_case *table, double bytes)
     }
     if (!below || !above)
         return 0;
-    double span = log(above->bytes / below->bytes), part = span > 0 ? log(bytes / below->bytes) / span : 0;
+    double span = log(above->bytes / below->bytes),
+           part = span > 0 ? log(bytes / below->bytes) / span : 0;
     return below->measured_s * pow(above->measured_s / below->measured_s, part);
 }
 
-/* By the sizes of a: median factor that two tables are apart: 1 or more on groups of one size, whichever is the slower;
- * else how much slower the smaller group is. */
-static double factor(const struct nccl_case *a, const struct nccl_case *b, double min_bytes, double max_bytes)
+/* By the sizes of a: median factor that two tables are apart: 1 or more on groups of one size,
+ * whichever is the slower; else how much slower the smaller group is. */
+static double factor(
+    const struct nccl_case *a, const struct nccl_case *b, double min_bytes, double max_bytes)
 {
     size_t n = 0;
     double *factors = xcalloc((size_t)a->points.n, sizeof *factors);
@@ -252,7 +265,8 @@ struct nccl_contradiction nccl_case_contradiction(
         bool comparable = which->nodes == other->nodes || (which->nodes > 1 && other->nodes > 1);
         if (!comparable || !same_machine_and_settings(which, other))
             continue;
-        double apart = fmax(factor(which, other, min_bytes, max_bytes), factor(other, which, min_bytes, max_bytes));
+        double apart = fmax(
+            factor(which, other, min_bytes, max_bytes), factor(other, which, min_bytes, max_bytes));
         if (apart > worst.factor)
             worst = (struct nccl_contradiction){other, apart};
     }
@@ -277,11 +291,12 @@ struct reader {
 };
 
 /* Columns that say which table a row of collectives.csv belongs to. */
-static const char *const case_keys[] = {"source", "gpu", "nodes", "ranks", "collective", "algorithm"};
+static const char *const case_keys[] = {
+    "source", "gpu", "nodes", "ranks", "collective", "algorithm"};
 enum { N_KEY = sizeof case_keys / sizeof *case_keys };
 
-static enum status read_name(
-    int *out, const struct reader *r, int row, const char *column, const char *const *names, bool required)
+static enum status read_name(int *out, const struct reader *r, int row, const char *column,
+    const char *const *names, bool required)
 {
     const char *text = csv_cell(r->cases, row, csv_column(r->cases, column));
     *out = fit_find_name(names, text);
@@ -290,7 +305,8 @@ static enum status read_name(
     return diag_input(r->diag, csv_pos(r->cases, row), "'%s' is no %s", text, column);
 }
 
-static enum status nccl_fit_read_number(double *out, const struct reader *r, int row, const char *column)
+static enum status nccl_fit_read_number(
+    double *out, const struct reader *r, int row, const char *column)
 {
     return csv_number(r->cases, row, csv_column(r->cases, column), 0, out, r->diag);
 }
@@ -304,7 +320,8 @@ static enum status find_system(struct reader *r, const char *topology, int *out)
             return STATUS_OK;
         }
     struct hw hw;
-    enum status status = hw_load(&hw, arena_printf(r->arena, "%s/%s.yaml", r->clusters, topology), r->arena, r->diag);
+    enum status status = hw_load(
+        &hw, arena_printf(r->arena, "%s/%s.yaml", r->clusters, topology), r->arena, r->diag);
     if (status)
         return status;
     *out = r->fit->systems.n;
@@ -328,16 +345,20 @@ static enum status read_points(struct nccl_case *out, const struct reader *r, in
         if (!nccl_fit_belongs(r, case_row, row))
             continue;
         double bytes = 0, time_us = 0;
-        enum status status = csv_number(r->rows, row, csv_column(r->rows, "bytes"), 0, &bytes, r->diag);
+        enum status status =
+            csv_number(r->rows, row, csv_column(r->rows, "bytes"), 0, &bytes, r->diag);
         if (status == STATUS_OK)
-            status = csv_number(r->rows, row, csv_column(r->rows, "time_us_out_of_place"), 0, &time_us, r->diag);
+            status = csv_number(
+                r->rows, row, csv_column(r->rows, "time_us_out_of_place"), 0, &time_us, r->diag);
         if (status)
             return status;
         if (bytes > 0 && time_us > 0 && bytes >= out->min_bytes)
-            vec_push(&out->points, (struct nccl_point){.bytes = bytes, .measured_s = time_us * 1e-6});
+            vec_push(
+                &out->points, (struct nccl_point){.bytes = bytes, .measured_s = time_us * 1e-6});
     }
     if (out->points.n == 0)
-        return diag_input(r->diag, csv_pos(r->cases, case_row), "no row of collectives.csv is of this table");
+        return diag_input(
+            r->diag, csv_pos(r->cases, case_row), "no row of collectives.csv is of this table");
     return STATUS_OK;
 }
 
@@ -352,7 +373,8 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
     out->note = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "note")));
     out->topology = arena_strdup(r->arena, topology);
     out->family = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "family")));
-    out->hardware = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "hardware")));
+    out->hardware =
+        arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "hardware")));
     out->system = -1;
     int kind = 0, use = 0;
     double nodes = 0, ranks = 0, domains = 0, launch_us = 0;
@@ -361,8 +383,10 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
         read_name(&out->force.algorithm, r, row, "force_algorithm", coll_algorithm_names, false),
         read_name(&out->force.protocol, r, row, "force_protocol", coll_protocol_names, false),
         read_name(&out->version, r, row, "nccl_version", hw_nccl_versions, false),
-        nccl_fit_read_number(&nodes, r, row, "nodes"), nccl_fit_read_number(&ranks, r, row, "ranks"),
-        nccl_fit_read_number(&domains, r, row, "domains"), nccl_fit_read_number(&out->channels, r, row, "channels"),
+        nccl_fit_read_number(&nodes, r, row, "nodes"),
+        nccl_fit_read_number(&ranks, r, row, "ranks"),
+        nccl_fit_read_number(&domains, r, row, "domains"),
+        nccl_fit_read_number(&out->channels, r, row, "channels"),
         nccl_fit_read_number(&launch_us, r, row, "launch_us"),
         nccl_fit_read_number(&out->min_bytes, r, row, "min_bytes")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -374,10 +398,11 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
     out->ranks = (int)ranks;
     out->launch_s = launch_us * 1e-6;
     if (out->use != NCCL_BAD && !(*topology && *out->hardware))
-        return diag_input(r->diag, csv_pos(r->cases, row), "a table to fit or predict needs a topology and hardware");
+        return diag_input(r->diag, csv_pos(r->cases, row),
+            "a table to fit or predict needs a topology and hardware");
     if (out->nodes < 1 || out->ranks < 2 || out->ranks % out->nodes)
-        return diag_input(
-            r->diag, csv_pos(r->cases, row), "%g ranks on %d nodes are no regular group", ranks, out->nodes);
+        return diag_input(r->diag, csv_pos(r->cases, row),
+            "%g ranks on %d nodes are no regular group", ranks, out->nodes);
     enum status status = *topology ? find_system(r, out->topology, &out->system) : STATUS_OK;
     return status ? status : read_points(out, r, row);
 }
@@ -392,15 +417,21 @@ void nccl_add_parameter(void *self, const char *name, enum dimension dimension, 
     p->filed = p->fitted = *q;
 }
 
-enum status nccl_fit_load(
-    struct nccl_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
+enum status nccl_fit_load(struct nccl_fit *out, const char *measured, const char *clusters,
+    struct arena *arena, struct diag *diag)
 {
     *out = (struct nccl_fit){0};
     struct csv_table *cases = NULL, *rows = NULL;
-    enum status status = csv_load(&cases, arena_printf(arena, "%s/nccl_tables.csv", measured), diag);
+    enum status status =
+        csv_load(&cases, arena_printf(arena, "%s/nccl_tables.csv", measured), diag);
     if (status == STATUS_OK)
         status = csv_load(&rows, arena_printf(arena, "%s/collectives.csv", measured), diag);
-    struct reader r = {.fit = out, .cases = cases, .rows = rows, .clusters = clusters, .arena = arena, .diag = diag};
+    struct reader r = {.fit = out,
+        .cases = cases,
+        .rows = rows,
+        .clusters = clusters,
+        .arena = arena,
+        .diag = diag};
     for (int row = 0; status == STATUS_OK && row < csv_rows(cases); row++) {
         vec_push(&out->cases, (struct nccl_case){0});
         status = read_case(&out->cases.at[out->cases.n - 1], &r, row);
@@ -433,21 +464,24 @@ static const char *parameter_family(const struct fit_parameter *parameter)
     return slash ? slash + 1 : parameter->id;
 }
 
-static enum status put_parameter(struct store_fit *into, const struct nccl_fit *fit, int at, struct diag *diag)
+static enum status put_parameter(
+    struct store_fit *into, const struct nccl_fit *fit, int at, struct diag *diag)
 {
     const struct fit_parameter *p = &fit->fit.parameters.at[at];
     const struct record_cell cells[] = {cell_int("parameter", at), cell_text("key", p->key),
         cell_text("family", parameter_family(p)), cell_text("unit", dimension_unit(p->dimension)),
-        cell_real("value", true, p->fitted.value), cell_real("std_error", true, p->fitted.std_error),
+        cell_real("value", true, p->fitted.value),
+        cell_real("std_error", true, p->fitted.std_error),
         cell_real("filed_value", true, p->filed.value)};
     enum status status = STORE_FIT_PUT(into, "parameter", cells, diag);
     for (int i = 0; i < fit->fit.parameters.n && status == STATUS_OK; i++) {
         const struct fit_parameter *other = &fit->fit.parameters.at[i];
         if (p->number < 0 || other->number < 0)
             continue;
-        double covariance = fit->fit.covariance[(size_t)p->number * fit->fit.n_free + (size_t)other->number];
-        const struct record_cell pair[] = {
-            cell_int("parameter", at), cell_int("other", i), cell_real("covariance", true, covariance)};
+        double covariance =
+            fit->fit.covariance[(size_t)p->number * fit->fit.n_free + (size_t)other->number];
+        const struct record_cell pair[] = {cell_int("parameter", at), cell_int("other", i),
+            cell_real("covariance", true, covariance)};
         status = STORE_FIT_PUT(into, "covariance", pair, diag);
     }
     return status;
@@ -487,33 +521,40 @@ static void put_rest(void *self, const char *key, enum dimension dimension, stru
     r->status = STORE_FIT_PUT(r->into, "rest", cells, r->diag);
 }
 
-static enum status put_points(struct store_fit *into, const struct nccl_fit *fit, int place, struct diag *diag)
+static enum status put_points(
+    struct store_fit *into, const struct nccl_fit *fit, int place, struct diag *diag)
 {
     const struct nccl_case *which = &fit->cases.at[place];
     enum status status = STATUS_OK;
     for (int i = 0; i < which->points.n && which->system >= 0 && status == STATUS_OK; i++) {
         const struct nccl_point *point = &which->points.at[i];
         struct coll_cost cost = nccl_case_cost(fit, which, point->bytes);
-        const struct record_cell cells[] = {cell_int("place", place), cell_int("bytes", (int64_t)point->bytes),
+        const struct record_cell cells[] = {cell_int("place", place),
+            cell_int("bytes", (int64_t)point->bytes),
             cell_real("measured_s", true, point->measured_s),
             cell_real("predicted_s", true, nccl_case_predict_s(fit, which, point->bytes)),
-            cell_real("bus_bytes", true, cost.bus_bytes), cell_text("algorithm", coll_algorithm_names[cost.algorithm]),
+            cell_real("bus_bytes", true, cost.bus_bytes),
+            cell_text("algorithm", coll_algorithm_names[cost.algorithm]),
             cell_text("protocol", coll_protocol_names[cost.protocol])};
         status = STORE_FIT_PUT(into, "point", cells, diag);
     }
     return status;
 }
 
-static enum status nccl_fit_put_table(struct store_fit *into, struct nccl_fit *fit, int place, struct diag *diag)
+static enum status nccl_fit_put_table(
+    struct store_fit *into, struct nccl_fit *fit, int place, struct diag *diag)
 {
     const struct nccl_case *which = &fit->cases.at[place];
     struct fit_error large = nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
     struct fit_error small = nccl_case_error(fit, which, 0, NCCL_SMALL_BYTES);
-    const struct record_cell cells[] = {cell_int("place", place), cell_text("use", nccl_use_names[which->use]),
-        cell_text("family", which->family), cell_text("source", which->source), cell_text("gpu", which->gpu),
-        cell_text("topology", which->topology), cell_text("collective", coll_kind_names[which->kind]),
-        cell_int("nodes", which->nodes), cell_int("ranks", which->ranks), cell_text("note", which->note),
-        cell_real("large_error", large.n > 0, large.median), cell_real("small_error", small.n > 0, small.median)};
+    const struct record_cell cells[] = {cell_int("place", place),
+        cell_text("use", nccl_use_names[which->use]), cell_text("family", which->family),
+        cell_text("source", which->source), cell_text("gpu", which->gpu),
+        cell_text("topology", which->topology),
+        cell_text("collective", coll_kind_names[which->kind]), cell_int("nodes", which->nodes),
+        cell_int("ranks", which->ranks), cell_text("note", which->note),
+        cell_real("large_error", large.n > 0, large.median),
+        cell_real("small_error", small.n > 0, small.median)};
     enum status status = STORE_FIT_PUT(into, "table", cells, diag);
     struct resting resting = {into, fit, place, status, diag};
     if (which->use == NCCL_FIT)
@@ -521,7 +562,8 @@ static enum status nccl_fit_put_table(struct store_fit *into, struct nccl_fit *f
     return resting.status == STATUS_OK ? put_points(into, fit, place, diag) : resting.status;
 }
 
-enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct store *store, struct diag *diag)
+enum status nccl_fit_store(
+    struct nccl_fit *fit, const char *measured, struct store *store, struct diag *diag)
 {
     struct store_fit *into;
     enum status status = store_fit_begin(&into, store, "nccl", measured, diag);
@@ -548,23 +590,28 @@ static void nccl_fit_print_cases(FILE *out, const struct nccl_fit *fit, enum ncc
         const struct nccl_case *which = &fit->cases.at[i];
         if (which->use != use)
             continue;
-        fprintf(
-            out, "%-8s %-14s %4d %5d", nccl_use_names[use], coll_kind_names[which->kind], which->nodes, which->ranks);
+        fprintf(out, "%-8s %-14s %4d %5d", nccl_use_names[use], coll_kind_names[which->kind],
+            which->nodes, which->ranks);
         print_error(out, nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL));
         print_error(out, nccl_case_error(fit, which, 0, NCCL_SMALL_BYTES));
-        fprintf(out, " %-6s", use == NCCL_BAD ? "" : nccl_case_seen(fit, which) ? "seen" : "unseen");
-        fprintf(out, "  %s: %s%s%s", *which->topology ? which->topology : "-", which->source, *which->note ? ". " : "",
-            which->note);
-        struct nccl_contradiction apart = nccl_case_contradiction(fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
+        fprintf(out, " %-6s",
+            use == NCCL_BAD              ? ""
+            : nccl_case_seen(fit, which) ? "seen"
+                                         : "unseen");
+        fprintf(out, "  %s: %s%s%s", *which->topology ? which->topology : "-", which->source,
+            *which->note ? ". " : "", which->note);
+        struct nccl_contradiction apart =
+            nccl_case_contradiction(fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
         if (apart.with)
-            fprintf(out, ". Contradicted, by a factor of %.2f: %s", apart.factor, apart.with->source);
+            fprintf(
+                out, ". Contradicted, by a factor of %.2f: %s", apart.factor, apart.with->source);
         fputc('\n', out);
     }
 }
 
 /* How many left-out tables are predicted as well as is wanted. */
-static void print_summary(
-    FILE *out, const struct nccl_fit *fit, const char *sizes, double min_bytes, double max_bytes, double wanted)
+static void print_summary(FILE *out, const struct nccl_fit *fit, const char *sizes,
+    double min_bytes, double max_bytes, double wanted)
 {
     int n = 0, good = 0, contradicted = 0, n_seen = 0, good_seen = 0;
     for (int i = 0; i < fit->cases.n; i++) {
@@ -576,18 +623,21 @@ static void print_summary(
         good += error.median <= wanted;
         n_seen += nccl_case_seen(fit, which);
         good_seen += error.median <= wanted && nccl_case_seen(fit, which);
-        contradicted += error.median > wanted && nccl_case_contradiction(fit, which, min_bytes, max_bytes).with;
+        contradicted +=
+            error.median > wanted && nccl_case_contradiction(fit, which, min_bytes, max_bytes).with;
     }
     fprintf(out, "left out, %s: %d of %d tables within %.0f %%\n", sizes, good, n, 100 * wanted);
-    fprintf(out, "  of the others, contradicted by another table of the same machine: %d\n", contradicted);
-    fprintf(out, "  of those whose hardware a fitted table has: %d of %d within\n", good_seen, n_seen);
+    fprintf(out, "  of the others, contradicted by another table of the same machine: %d\n",
+        contradicted);
+    fprintf(
+        out, "  of those whose hardware a fitted table has: %d of %d within\n", good_seen, n_seen);
 }
 
 void nccl_fit_print(FILE *out, const struct nccl_fit *fit)
 {
     fprintf(out, "|model / measured - 1|, median over sizes%28s%14s\n", ">= 1 MiB", "< 64 KiB");
-    fprintf(out, "%-8s %-14s %4s %5s %4s %8s %4s %8s %-6s  topology: table\n", "use", "collective", "nodes", "ranks",
-        "n", "error", "n", "error", "hardw.");
+    fprintf(out, "%-8s %-14s %4s %5s %4s %8s %4s %8s %-6s  topology: table\n", "use", "collective",
+        "nodes", "ranks", "n", "error", "n", "error", "hardw.");
     for (int use = 0; use < NCCL_USE_COUNT; use++)
         nccl_fit_print_cases(out, fit, (enum nccl_use)use);
     fputc('\n', out);

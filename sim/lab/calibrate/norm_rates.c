@@ -29,20 +29,22 @@ static int compare_norms(const void *a, const void *b)
 }
 
 /* The RMS norms of a library and pass that do not fit in L2, sorted. */
-static enum status select_norms(norms *out, const struct csv_table *table, const struct norm_rate *rate,
-    const char *name, double l2_bytes, struct diag *diag)
+static enum status select_norms(norms *out, const struct csv_table *table,
+    const struct norm_rate *rate, const char *name, double l2_bytes, struct diag *diag)
 {
     const char *const columns[] = {"gpu", "norm", "library", "pass"};
     const char *const wanted[] = {name, "rms_norm", rate->library, rate->pass};
     for (int row = 0; row < csv_rows(table); row++) {
         bool all = true;
         for (int i = 0; i < 4; i++)
-            all = all && strcmp(csv_cell(table, row, csv_column(table, columns[i])), wanted[i]) == 0;
+            all =
+                all && strcmp(csv_cell(table, row, csv_column(table, columns[i])), wanted[i]) == 0;
         if (!all)
             continue;
         struct norm norm = {0};
         double rate_GBps = 0;
-        enum status status = csv_number(table, row, csv_column(table, "bytes"), 0, &norm.bytes, diag);
+        enum status status =
+            csv_number(table, row, csv_column(table, "bytes"), 0, &norm.bytes, diag);
         if (status == STATUS_OK)
             status = csv_number(table, row, csv_column(table, "rows"), 0, &norm.rows, diag);
         if (status == STATUS_OK)
@@ -54,8 +56,9 @@ static enum status select_norms(norms *out, const struct csv_table *table, const
             vec_push(out, norm);
     }
     if (out->n < HELD_OUT_EVERY)
-        return diag_input(diag, (struct source_pos){0}, "%d norms of %s, %s on '%s' beyond L2; a fit needs %d", out->n,
-            rate->library, rate->pass, name, HELD_OUT_EVERY);
+        return diag_input(diag, (struct source_pos){0},
+            "%d norms of %s, %s on '%s' beyond L2; a fit needs %d", out->n, rate->library,
+            rate->pass, name, HELD_OUT_EVERY);
     qsort(out->at, (size_t)out->n, sizeof *out->at, compare_norms);
     return STATUS_OK;
 }
@@ -72,7 +75,8 @@ static void norm_rates_fit(struct norm_rate *rate, const norms *rows, const stru
     double all_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value;
     for (int i = 0; i < rows->n; i++)
         if (!norm_rates_is_held_out(i))
-            values[rate->n_fitted++] = rows->at[i].bytes / (rows->at[i].measured_s - gpu->kernel_floor.value) / all_Bps;
+            values[rate->n_fitted++] =
+                rows->at[i].bytes / (rows->at[i].measured_s - gpu->kernel_floor.value) / all_Bps;
     rate->share = gsl_stats_median(values, 1, (size_t)rate->n_fitted);
     struct hw_gpu with = *gpu;
     with.pointwise_efficiency = (struct quantity){.value = rate->share, .kind = QUANTITY_FITTED};
@@ -80,14 +84,15 @@ static void norm_rates_fit(struct norm_rate *rate, const norms *rows, const stru
         if (!norm_rates_is_held_out(i))
             continue;
         struct kernel_work work = kernel_stream(KERNEL_NORM, rows->at[i].bytes, 0, 0);
-        fit_sample_add(&sample, kernel_duration_s(&work, &with, kernel_whole_gpu(&with)), rows->at[i].measured_s);
+        fit_sample_add(&sample, kernel_duration_s(&work, &with, kernel_whole_gpu(&with)),
+            rows->at[i].measured_s);
     }
     rate->held_out = fit_sample_error(&sample);
     free(values);
 }
 
-enum status norm_rates_load(struct norm_rate out[NORM_RATES], const char *norm_csv, const char *name,
-    const struct hw_gpu *gpu, struct diag *diag)
+enum status norm_rates_load(struct norm_rate out[NORM_RATES], const char *norm_csv,
+    const char *name, const struct hw_gpu *gpu, struct diag *diag)
 {
     static const char *const libraries[] = {"cudnn", "torch_compile", "pytorch"};
     static const char *const passes[] = {"forward", "backward"};

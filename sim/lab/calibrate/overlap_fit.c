@@ -43,7 +43,8 @@ double overlap_fit_ratio(const struct overlap_fit *fit, const struct overlap_pub
     gpu.overlap_traffic.value = fit->traffic.value;
     gpu.memory_sms.value = fit->memory_share.value * gpu.sms.value;
     struct kernel_share left = {gpu.sms.value - row->sms_held, row->hbm_Bps};
-    return kernel_duration_s(&row->work, &gpu, left) / kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu));
+    return kernel_duration_s(&row->work, &gpu, left) /
+           kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu));
 }
 
 /* ---- reading ---- */
@@ -60,12 +61,14 @@ static bool overlap_fit_is_held_out(const char *kernel, const char *grid)
     return digest & 1;
 }
 
-/* The numbers of these columns, all above 0; an empty cell is `missing`, which is 0 where there must be a number. */
-static bool read_numbers(double *out, const char *const *columns, int n, double missing, const struct csv_table *table,
-    int row, struct diag *diag)
+/* The numbers of these columns, all above 0; an empty cell is `missing`, which is 0 where there
+ * must be a number. */
+static bool read_numbers(double *out, const char *const *columns, int n, double missing,
+    const struct csv_table *table, int row, struct diag *diag)
 {
     for (int i = 0; i < n; i++) {
-        if (csv_number(table, row, csv_column(table, columns[i]), missing, &out[i], diag) != STATUS_OK)
+        if (csv_number(table, row, csv_column(table, columns[i]), missing, &out[i], diag) !=
+            STATUS_OK)
             return false;
         if (!(out[i] > 0)) {
             diag_input(diag, csv_pos(table, row), "%s is to be a number above 0", columns[i]);
@@ -75,10 +78,11 @@ static bool read_numbers(double *out, const char *const *columns, int n, double 
     return true;
 }
 
-static enum status read_group(
-    struct overlap_fit *out, const struct csv_table *table, int row, struct arena *arena, struct diag *diag)
+static enum status read_group(struct overlap_fit *out, const struct csv_table *table, int row,
+    struct arena *arena, struct diag *diag)
 {
-    static const char *const columns[] = {"sms", "channels", "blocks_per_sm", "alone_us", "beside_us"};
+    static const char *const columns[] = {
+        "sms", "channels", "blocks_per_sm", "alone_us", "beside_us"};
     double v[5];
     int x, y, z, end = 0;
     if (!read_numbers(v, columns, 5, 0, table, row, diag))
@@ -86,13 +90,17 @@ static enum status read_group(
     const char *grid = csv_cell(table, row, csv_column(table, "grid"));
     const char *class = csv_cell(table, row, csv_column(table, "class"));
     if (sscanf(grid, "%dx%dx%d%n", &x, &y, &z, &end) != 3 || grid[end] || x < 1 || y < 1 || z < 1)
-        return diag_input(diag, csv_pos(table, row), "the grid '%s' is no 'XxYxZ' of numbers from 1 on", grid);
+        return diag_input(
+            diag, csv_pos(table, row), "the grid '%s' is no 'XxYxZ' of numbers from 1 on", grid);
     if (v[1] >= v[0])
-        return diag_input(diag, csv_pos(table, row), "%g channels leave none of %g SMs", v[1], v[0]);
+        return diag_input(
+            diag, csv_pos(table, row), "%g channels leave none of %g SMs", v[1], v[0]);
     vec_push(&out->groups,
-        (struct overlap_group){.source = arena_strdup(arena, csv_cell(table, row, csv_column(table, "source"))),
+        (struct overlap_group){
+            .source = arena_strdup(arena, csv_cell(table, row, csv_column(table, "source"))),
             .gemm = strcmp(class, "gemm") == 0,
-            .held_out = overlap_fit_is_held_out(csv_cell(table, row, csv_column(table, "kernel")), grid),
+            .held_out =
+                overlap_fit_is_held_out(csv_cell(table, row, csv_column(table, "kernel")), grid),
             .sms = v[0],
             .channels = v[1],
             .blocks_per_sm = v[2],
@@ -103,7 +111,8 @@ static enum status read_group(
 }
 
 /* A side that is not said is 1. */
-static enum status read_work(struct kernel_work *out, const struct csv_table *table, int at, struct diag *diag)
+static enum status read_work(
+    struct kernel_work *out, const struct csv_table *table, int at, struct diag *diag)
 {
     struct kernel_row row;
     enum dtype math = DTYPE_COUNT;
@@ -120,10 +129,13 @@ static enum status read_work(struct kernel_work *out, const struct csv_table *ta
         return STATUS_OK;
     }
     if (kind != KERNEL_GEMM && kind != KERNEL_ATTENTION)
-        return diag_input(diag, row.at, "the kernel is to be gemm or attention, with a dtype, or elementwise");
-    int64_t n = (int64_t)fmax(row.n, 1), k = (int64_t)fmax(row.k, 1), batch = (int64_t)fmax(row.batch, 1);
+        return diag_input(
+            diag, row.at, "the kernel is to be gemm or attention, with a dtype, or elementwise");
+    int64_t n = (int64_t)fmax(row.n, 1), k = (int64_t)fmax(row.k, 1),
+            batch = (int64_t)fmax(row.batch, 1);
     *out = kernel_gemm((int64_t)row.m, n, k, batch, math, dtype_bytes(math), dtype_bytes(math));
-    if (kind == KERNEL_ATTENTION) { /* two products; queries, keys, values and the result are read or written once */
+    if (kind == KERNEL_ATTENTION) { /* two products; queries, keys, values and the result are read
+                                       or written once */
         out->kind = KERNEL_ATTENTION;
         out->flop *= 2;
         out->write_bytes = out->read_bytes;
@@ -131,24 +143,28 @@ static enum status read_work(struct kernel_work *out, const struct csv_table *ta
     return STATUS_OK;
 }
 
-static enum status read_published(struct overlap_fit *out, const struct csv_table *table, int row, const char *clusters,
-    struct arena *arena, struct diag *diag)
+static enum status read_published(struct overlap_fit *out, const struct csv_table *table, int row,
+    const char *clusters, struct arena *arena, struct diag *diag)
 {
     static const char *const columns[] = {"gpus", "bytes", "ratio"};
     double v[3], channels;
-    struct overlap_published p = {.source = arena_strdup(arena, csv_cell(table, row, csv_column(table, "source"))),
+    struct overlap_published p = {
+        .source = arena_strdup(arena, csv_cell(table, row, csv_column(table, "source"))),
         .held_out = strcmp(csv_cell(table, row, csv_column(table, "use")), "fit") != 0};
     const char *cluster = csv_cell(table, row, csv_column(table, "cluster"));
-    int kind = fit_find_name(coll_kind_names, csv_cell(table, row, csv_column(table, "collective")));
-    if (!read_numbers(v, columns, 3, 0, table, row, diag) || read_work(&p.work, table, row, diag) != STATUS_OK ||
+    int kind =
+        fit_find_name(coll_kind_names, csv_cell(table, row, csv_column(table, "collective")));
+    if (!read_numbers(v, columns, 3, 0, table, row, diag) ||
+        read_work(&p.work, table, row, diag) != STATUS_OK ||
         csv_number(table, row, csv_column(table, "channels"), 0, &channels, diag) != STATUS_OK ||
-        hw_load(&p.hw, arena_printf(arena, "%s/%s.yaml", clusters, cluster), arena, diag) != STATUS_OK)
+        hw_load(&p.hw, arena_printf(arena, "%s/%s.yaml", clusters, cluster), arena, diag) !=
+            STATUS_OK)
         return diag->worst;
     if (kind < 0 || v[0] < 2 || v[0] > p.hw.node.gpus.value)
-        return diag_input(diag, csv_pos(table, row), "this is to be a collective of 2 to %g GPUs, those of a node",
-            p.hw.node.gpus.value);
-    struct coll_cost cost =
-        coll_choose((enum coll_kind)kind, v[1], (struct coll_shape){(int)v[0], 1, (int)v[0]}, &p.hw, COLL_FREE);
+        return diag_input(diag, csv_pos(table, row),
+            "this is to be a collective of 2 to %g GPUs, those of a node", p.hw.node.gpus.value);
+    struct coll_cost cost = coll_choose(
+        (enum coll_kind)kind, v[1], (struct coll_shape){(int)v[0], 1, (int)v[0]}, &p.hw, COLL_FREE);
     p.sms_held = channels > 0 ? channels : cost.sms;
     p.hbm_Bps = coll_hbm_Bps(cost);
     p.ratio = v[2];
@@ -156,13 +172,15 @@ static enum status read_published(struct overlap_fit *out, const struct csv_tabl
     return STATUS_OK;
 }
 
-static enum status overlap_fit_load(
-    struct overlap_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
+static enum status overlap_fit_load(struct overlap_fit *out, const char *measured,
+    const char *clusters, struct arena *arena, struct diag *diag)
 {
     struct csv_table *groups = NULL, *published = NULL;
-    enum status status = csv_load(&groups, arena_printf(arena, "%s/overlap_groups.csv", measured), diag);
+    enum status status =
+        csv_load(&groups, arena_printf(arena, "%s/overlap_groups.csv", measured), diag);
     if (status == STATUS_OK)
-        status = csv_load(&published, arena_printf(arena, "%s/overlap_published.csv", measured), diag);
+        status =
+            csv_load(&published, arena_printf(arena, "%s/overlap_published.csv", measured), diag);
     for (int r = 0; status == STATUS_OK && r < csv_rows(groups); r++)
         status = read_group(out, groups, r, arena, diag);
     for (int r = 0; status == STATUS_OK && r < csv_rows(published); r++)
@@ -172,7 +190,8 @@ static enum status overlap_fit_load(
     return status;
 }
 
-/* ---- solving: the time as its logarithm, the share as log(x / (1 - x)), the traffic as it is ---- */
+/* ---- solving: the time as its logarithm, the share as log(x / (1 - x)), the traffic as it is ----
+ */
 
 static double predict_group(const void *fit, const void *group)
 {
@@ -197,12 +216,14 @@ static bool calibrate_overlap_fit_solve(struct overlap_fit *fit, const char *lef
     const struct fit none = {.self = fit,
         .scale = CAUCHY,
         .starts_near = true,
-        .source = "sim/lab/calibrate/overlap_fit.h on results/measured/overlap_groups.csv and overlap_published.csv"};
+        .source = "sim/lab/calibrate/overlap_fit.h on results/measured/overlap_groups.csv and "
+                  "overlap_published.csv"};
     struct fit groups = none, published = none;
     groups.predict = predict_group;
     published.predict = predict_published;
     fit_add(&groups, "overlap_start", DIM_SECONDS, &fit->start, START_S);
-    fit_add(&groups, "memory_sms / sms", DIM_FRACTION, &fit->memory_share, SHARE)->scale = FIT_LOGIT;
+    fit_add(&groups, "memory_sms / sms", DIM_FRACTION, &fit->memory_share, SHARE)->scale =
+        FIT_LOGIT;
     fit_add(&published, "overlap_traffic", DIM_NONE, &fit->traffic, TRAFFIC)->scale = FIT_LINEAR;
     for (int i = 0; i < fit->groups.n; i++) {
         const struct overlap_group *group = &fit->groups.at[i];
@@ -230,8 +251,8 @@ static void add_source(sources *list, const char *source)
     vec_push(list, source);
 }
 
-/* What solutions without each of n sources say of the error of the one with all: sqrt((n - 1) / n x sum of (value -
- * mean)^2). */
+/* What solutions without each of n sources say of the error of the one with all: sqrt((n - 1) / n x
+ * sum of (value - mean)^2). */
 static double jackknife(const double *values, int n)
 {
     return n > 1 ? (n - 1) / sqrt(n) * gsl_stats_sd(values, 1, (size_t)n) : 0;
@@ -251,7 +272,9 @@ static bool set_errors(struct overlap_fit *fit)
     double *values = xcalloc((size_t)(2 * n + m) + 1, sizeof *values);
     for (int i = 0; i < n + m; i++) {
         struct overlap_fit less = *fit;
-        good = calibrate_overlap_fit_solve(&less, i < n ? of_groups.at[i] : of_published.at[i - n]) && good;
+        good =
+            calibrate_overlap_fit_solve(&less, i < n ? of_groups.at[i] : of_published.at[i - n]) &&
+            good;
         values[i < n ? i : n + i] = i < n ? less.start.value : less.traffic.value;
         if (i < n)
             values[n + i] = less.memory_share.value;
@@ -265,15 +288,16 @@ static bool set_errors(struct overlap_fit *fit)
     return good;
 }
 
-enum status overlap_fit_solve(
-    struct overlap_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
+enum status overlap_fit_solve(struct overlap_fit *out, const char *measured, const char *clusters,
+    struct arena *arena, struct diag *diag)
 {
     *out = (struct overlap_fit){0};
     if (overlap_fit_load(out, measured, clusters, arena, diag) != STATUS_OK)
         return diag->worst;
     if (!calibrate_overlap_fit_solve(out, NULL) || !set_errors(out))
         return diag_input(diag, (struct source_pos){.file = measured},
-            "the rows of overlap_groups.csv and overlap_published.csv that are not held out do not determine the fit");
+            "the rows of overlap_groups.csv and overlap_published.csv that are not held out do not "
+            "determine the fit");
     return STATUS_OK;
 }
 

@@ -1,21 +1,24 @@
-/* Fits what kernels lose beside collectives (kernel/kernel.h): overlap_start, memory_sms as a share of the SMs, and
- * overlap_traffic.
+/* Fits what kernels lose beside collectives (kernel/kernel.h): overlap_start, memory_sms as a share
+ * of the SMs, and overlap_traffic.
  *
- * The first two from results/measured/overlap_groups.csv: the same kernel alone and wholly inside one NCCL kernel, in
- * traces. Predicted from the time alone, of which nothing else is known:
- * - a GEMM: times waves of its blocks on the SMs that the channels leave over waves on all SMs, plus overlap_start. An
- *   SM takes blocks_per_sm of them. This is what split-K GEMMs of 1.4 to 2.4 x are: their blocks just fill the GPU;
+ * The first two from results/measured/overlap_groups.csv: the same kernel alone and wholly inside
+ * one NCCL kernel, in traces. Predicted from the time alone, of which nothing else is known:
+ * - a GEMM: times waves of its blocks on the SMs that the channels leave over waves on all SMs,
+ *   plus overlap_start. An SM takes blocks_per_sm of them. This is what split-K GEMMs of 1.4 to 2.4
+ *   x are: their blocks just fill the GPU;
  * - others: times memory_sms over the free SMs where these are fewer, plus overlap_start.
- * overlap_traffic from results/measured/overlap_published.csv: kernels beside a collective that moves over NVLink, by
- * kernel_duration_s() with the SMs and HBM traffic that coll/ gives the collective.
+ * overlap_traffic from results/measured/overlap_published.csv: kernels beside a collective that
+ * moves over NVLink, by kernel_duration_s() with the SMs and HBM traffic that coll/ gives the
+ * collective.
  *
- * Residuals: log(predicted / measured), robust (calibrate/fit.h). Rows are held out as the heads of the tables say.
- * Standard errors: the fit again without each source in turn (jackknife), as rows of one trace or profile err together.
+ * Residuals: log(predicted / measured), robust (calibrate/fit.h). Rows are held out as the heads of
+ * the tables say. Standard errors: the fit again without each source in turn (jackknife), as rows
+ * of one trace or profile err together.
  *
- * Left out: whether the collective of a group waits or moves, which traces do not show (taken: it waits); L2 hits of
- * short kernels, which a collective's bytes evict; and that in protocol LL all threads poll: beside an all-reduce by LL
- * on 24 channels short kernels take three times as long, on 8 channels as long as alone, and nothing says what is
- * between the two. */
+ * Left out: whether the collective of a group waits or moves, which traces do not show (taken: it
+ * waits); L2 hits of short kernels, which a collective's bytes evict; and that in protocol LL all
+ * threads poll: beside an all-reduce by LL on 24 channels short kernels take three times as long,
+ * on 8 channels as long as alone, and nothing says what is between the two. */
 #ifndef FLOPCAST_CALIBRATE_OVERLAP_FIT_H
 #define FLOPCAST_CALIBRATE_OVERLAP_FIT_H
 
@@ -52,8 +55,8 @@ struct overlap_fit {
 };
 
 /* measured, clusters: folders. Free also after an error. */
-enum status overlap_fit_solve(
-    struct overlap_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag);
+enum status overlap_fit_solve(struct overlap_fit *out, const char *measured, const char *clusters,
+    struct arena *arena, struct diag *diag);
 void overlap_fit_free(struct overlap_fit *fit);
 
 /* Seconds of a group beside the collective; how many times as long a published kernel takes. */

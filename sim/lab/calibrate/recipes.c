@@ -21,9 +21,11 @@ static const struct config_field recipe_fields[] = {
 };
 static const struct config_table recipe_table = CONFIG_TABLE("a recipe of a GPU", recipe_fields);
 
-static const char *const second_names[] = {
-    [GEMM_LOADS_ALIKE] = "loads_alike", [GEMM_OTHER_KERNELS] = "other_kernels", [GEMM_OTHER_KERNELS + 1] = NULL};
-#define CASE(key_, type_, member, help_) CONFIG_FIELD(key_, type_, struct gemm_case, member, help_), .required = true
+static const char *const second_names[] = {[GEMM_LOADS_ALIKE] = "loads_alike",
+    [GEMM_OTHER_KERNELS] = "other_kernels",
+    [GEMM_OTHER_KERNELS + 1] = NULL};
+#define CASE(key_, type_, member, help_)                                                           \
+    CONFIG_FIELD(key_, type_, struct gemm_case, member, help_), .required = true
 static const struct config_field gemm_fields[] = {
     {CASE("gpu", FIELD_STRING, gpu, "Whose rows of gemm.csv are fitted.")},
     {CASE("first", FIELD_ENUM, math[0], "A format."), .names = dtype_names},
@@ -35,7 +37,8 @@ static const struct config_table gemm_table = CONFIG_TABLE("a fit of products", 
 struct recipes_file {
     struct config_node gpus, gemm, kernels, direct, norms;
 };
-#define PART(key_, help_) CONFIG_FIELD(#key_, FIELD_NODE, struct recipes_file, key_, help_), .required = true
+#define PART(key_, help_)                                                                          \
+    CONFIG_FIELD(#key_, FIELD_NODE, struct recipes_file, key_, help_), .required = true
 static const struct config_field file_fields[] = {
     {PART(gpus, "Recipes of GPUs.")},
     {PART(gemm, "Fits to gemm.csv.")},
@@ -69,23 +72,25 @@ static struct recipe_names read_names(struct config_node list, struct arena *are
     return (struct recipe_names){names, config_count(list)};
 }
 
-static void check_recipe(
-    const struct recipes *recipes, const struct recipe *recipe, struct config_node node, struct diag *diag)
+static void check_recipe(const struct recipes *recipes, const struct recipe *recipe,
+    struct config_node node, struct diag *diag)
 {
     const struct {
         const char *key, *gpu, *list;
         bool known;
-    } parts[] = {{"kernels", recipe->kernels, "kernels", recipes_find(recipes->kernels, recipe->kernels) >= 0},
+    } parts[] = {{"kernels", recipe->kernels, "kernels",
+                     recipes_find(recipes->kernels, recipe->kernels) >= 0},
         {"gemm", recipe->gemm, "gemm", recipes_gemm(recipes, recipe->gemm) >= 0},
         {"casts", recipe->casts, "direct", recipes_find(recipes->direct, recipe->casts) >= 0},
-        {"products", recipe->products, "direct", recipes_find(recipes->direct, recipe->products) >= 0},
+        {"products", recipe->products, "direct",
+            recipes_find(recipes->direct, recipe->products) >= 0},
         {"fp8", recipe->fp8, "direct", recipes_find(recipes->direct, recipe->fp8) >= 0},
         {"fp4", recipe->fp4, "direct", recipes_find(recipes->direct, recipe->fp4) >= 0},
         {"cudnn", recipe->cudnn, "direct", recipes_find(recipes->direct, recipe->cudnn) >= 0}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].gpu && !parts[i].known)
-            diag_input(diag, config_pos(config_find(node, parts[i].key)), "'%s' is not in the list '%s'", parts[i].gpu,
-                parts[i].list);
+            diag_input(diag, config_pos(config_find(node, parts[i].key)),
+                "'%s' is not in the list '%s'", parts[i].gpu, parts[i].list);
 }
 
 enum status recipes_load(struct recipes *out, struct arena *arena, struct diag *diag)
@@ -96,13 +101,16 @@ enum status recipes_load(struct recipes *out, struct arena *arena, struct diag *
     *out = (struct recipes){0};
     if (config_load(&doc, files_own(arena, "topologies/fitted/recipes.yaml"), &own) == STATUS_OK &&
         config_read(config_root(doc), &file_table, &file, arena, NULL, &own) == STATUS_OK) {
-        out->gpus = config_read_list(file.gpus, &recipe_table, sizeof *out->gpus, &out->n_gpus, arena, &own);
-        out->gemm = config_read_list(file.gemm, &gemm_table, sizeof *out->gemm, &out->n_gemm, arena, &own);
+        out->gpus = config_read_list(
+            file.gpus, &recipe_table, sizeof *out->gpus, &out->n_gpus, arena, &own);
+        out->gemm =
+            config_read_list(file.gemm, &gemm_table, sizeof *out->gemm, &out->n_gemm, arena, &own);
         out->kernels = read_names(file.kernels, arena);
         out->direct = read_names(file.direct, arena);
         out->norms = read_names(file.norms, arena);
         if (own.worst == STATUS_OK && out->n_gemm == 0)
-            diag_input(&own, config_pos(file.gemm), "there is no fit of products, from which fp32 is taken");
+            diag_input(&own, config_pos(file.gemm),
+                "there is no fit of products, from which fp32 is taken");
         for (int i = 0; own.worst == STATUS_OK && i < out->n_gpus; i++)
             check_recipe(out, &out->gpus[i], config_item(file.gpus, i), &own);
     }

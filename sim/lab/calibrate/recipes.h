@@ -1,5 +1,6 @@
-/* Which measurements stand for which GPU, topologies/fitted/recipes.yaml, whose head says what the keys are: another
- * GPU that is fitted is an entry there. GPUs are files of topologies/gpus without ".yaml". */
+/* Which measurements stand for which GPU, topologies/fitted/recipes.yaml, whose head says what the
+ * keys are: another GPU that is fitted is an entry there. GPUs are files of topologies/gpus without
+ * ".yaml". */
 #ifndef FLOPCAST_CALIBRATE_RECIPES_H
 #define FLOPCAST_CALIBRATE_RECIPES_H
 
@@ -24,7 +25,8 @@ struct recipes {
     struct recipe_names kernels, direct, norms;
 };
 
-/* All texts in the arena. A name that stands in no list it must be in is an error, with its place. */
+/* All texts in the arena. A name that stands in no list it must be in is an error, with its place.
+ */
 enum status recipes_load(struct recipes *out, struct arena *arena, struct diag *diag);
 
 /* The place of a name; -1: it is not there, or NULL. */

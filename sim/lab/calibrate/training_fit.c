@@ -1,12 +1,12 @@
 /* Rates of GPUs and costs of hosts by training runs, where every prediction is a simulation.
- * training_fit_collect() makes a parameter of each quantity of the rows' GPUs and stacks that is asked for;
- * equal key and id are one. Before the search each row is simulated with noise, which gives its
- * error; then noise is switched off, and the target of a row is its speed without noise over (1 +
- * error). So the search runs noiseless simulations, in parallel over rows, and stays near what
- * noisy ones would say. training_fit_settle() writes values into all rows' points and simulates. Most parameters
- * concern few rows, and a step along one leaves the others where they were: each row remembers the
- * two points at which it was simulated last, so a column of finite differences costs only the rows
- * that it moves.
+ * training_fit_collect() makes a parameter of each quantity of the rows' GPUs and stacks that is
+ * asked for; equal key and id are one. Before the search each row is simulated with noise, which
+ * gives its error; then noise is switched off, and the target of a row is its speed without noise
+ * over (1 + error). So the search runs noiseless simulations, in parallel over rows, and stays near
+ * what noisy ones would say. training_fit_settle() writes values into all rows' points and
+ * simulates. Most parameters concern few rows, and a step along one leaves the others where they
+ * were: each row remembers the two points at which it was simulated last, so a column of finite
+ * differences costs only the rows that it moves.
  *
  * What is subtle: STEP is wide, as simulated time is in whole picoseconds and jumps where kernels
  * change places. Rows without an error are left out but keep their place. */
@@ -27,22 +27,23 @@ const char training_fit_host[] = "host";
 
 static const double CAUCHY = 0.05; /* assumed: log residual at which a row counts half */
 
-/* Of the finite differences: simulated time is whole picoseconds, and a kernel more or less beside a collective is a
- * jump; assumed, well above the one and below what matters. */
+/* Of the finite differences: simulated time is whole picoseconds, and a kernel more or less beside
+ * a collective is a jump; assumed, well above the one and below what matters. */
 static const double STEP = 1e-3;
 
-/* The quantities of a GPU that this fit is about. Behind them the costs of section host, in the order of
- * stack_host_table. */
-#define KEY(member, training_fit_is_share)                                                                             \
-    {                                                                                                                  \
-#member, offsetof(struct hw_gpu, member), training_fit_is_share                                                \
+/* The quantities of a GPU that this fit is about. Behind them the costs of section host, in the
+ * order of stack_host_table. */
+#define KEY(member, training_fit_is_share)                                                         \
+    {                                                                                              \
+#member, offsetof(struct hw_gpu, member), training_fit_is_share                            \
     }
 static const struct {
     const char *name;
     size_t offset;
     bool share;
-} rates[] = {KEY(gemm_sustained, true), KEY(attention_efficiency, true), KEY(attention_backward, true),
-    KEY(pointwise_efficiency, true), KEY(norm_row_time, false), KEY(conv_efficiency, true), KEY(step_pause, false)};
+} rates[] = {KEY(gemm_sustained, true), KEY(attention_efficiency, true),
+    KEY(attention_backward, true), KEY(pointwise_efficiency, true), KEY(norm_row_time, false),
+    KEY(conv_efficiency, true), KEY(step_pause, false)};
 enum { N_RATES = sizeof rates / sizeof *rates, N_KEYS = N_RATES + SCENARIO_HOST_COSTS };
 
 static bool is_rate(const char *key)
@@ -93,7 +94,8 @@ static int training_fit_find(const struct training_fit *fit, int key, struct qua
 {
     for (int i = 0; q.source && i < fit->fit.parameters.n; i++) {
         const struct fit_parameter *p = &fit->fit.parameters.at[i];
-        if (strcmp(p->key, training_fit_name_of(key)) == 0 && strcmp(p->id, quantity_parameter(q)) == 0)
+        if (strcmp(p->key, training_fit_name_of(key)) == 0 &&
+            strcmp(p->id, quantity_parameter(q)) == 0)
             return i;
     }
     return -1;
@@ -102,11 +104,12 @@ static int training_fit_find(const struct training_fit *fit, int key, struct qua
 /* A run without convolutions says nothing about their rate. */
 static bool concerns(int key, const struct validate_row *row)
 {
-    return strcmp(training_fit_name_of(key), "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
+    return strcmp(training_fit_name_of(key), "conv_efficiency") != 0 ||
+           row->set.points[0].model.shape.image_size > 0;
 }
 
-/* What is fitted is fitted again, what is assumed where the row names it: "FILE: KEY". A row that names the host is for
- * its costs alone. */
+/* What is fitted is fitted again, what is assumed where the row names it: "FILE: KEY". A row that
+ * names the host is for its costs alone. */
 static bool is_asked(int key, struct quantity q, const struct validate_row *row)
 {
     const char *named = strstr(row->used_in_fit, ": ");
@@ -115,15 +118,17 @@ static bool is_asked(int key, struct quantity q, const struct validate_row *row)
     if (named && is_rate(named + 2) && key >= N_RATES)
         return false;
     return (q.kind == QUANTITY_FITTED && q.value > 0) ||
-           (q.kind == QUANTITY_ASSUMED && named && strcmp(named + 2, training_fit_name_of(key)) == 0);
+           (q.kind == QUANTITY_ASSUMED && named &&
+               strcmp(named + 2, training_fit_name_of(key)) == 0);
 }
 
-/* Shares are varied so that they stay shares. Every parameter counts as a row: one without a prior is met. */
+/* Shares are varied so that they stay shares. Every parameter counts as a row: one without a prior
+ * is met. */
 static int add_parameter(struct training_fit *fit, int key, struct quantity q)
 {
     bool share = training_fit_is_share(key);
-    struct fit_parameter *p =
-        fit_add(&fit->fit, training_fit_name_of(key), share ? DIM_FRACTION : DIM_SECONDS, NULL, q.value);
+    struct fit_parameter *p = fit_add(
+        &fit->fit, training_fit_name_of(key), share ? DIM_FRACTION : DIM_SECONDS, NULL, q.value);
     p->id = quantity_parameter(q);
     p->scale = share ? FIT_LOGIT : FIT_LOG;
     p->filed = p->fitted = q;
@@ -162,8 +167,8 @@ static void set_values(struct training_fit *fit)
         }
 }
 
-/* The two points at which a row was simulated last. Most parameters are those of one GPU or stack: when the fit steps
- * along one, the rows of the others stand where they stood. */
+/* The two points at which a row was simulated last. Most parameters are those of one GPU or stack:
+ * when the fit steps along one, the rows of the others stand where they stood. */
 struct training_memo {
     struct {
         double at[N_KEYS], speed;
@@ -236,19 +241,24 @@ static bool is_enough(const struct training_fit *fit, struct source_pos at, stru
     int n = fit->table.rows.n, before = diag->n_errors;
     char list[256] = "";
     for (int k = 0, used = 0; k < N_RATES; k++)
-        used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", k ? ", " : "", rates[k].name);
+        used +=
+            snprintf(list + used, sizeof list - (size_t)used, "%s%s", k ? ", " : "", rates[k].name);
     if (n == 0)
-        diag_input(diag, at, "no row to fit to; name the GPU file in column 'used_in_fit' of those that are");
+        diag_input(diag, at,
+            "no row to fit to; name the GPU file in column 'used_in_fit' of those that are");
     else if (fit->fit.parameters.n == 0)
         diag_input(diag, at,
-            "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack profile, nor a cost "
-            "under its host; name one that is assumed there behind the file in used_in_fit, as in 'FILE: "
+            "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack "
+            "profile, nor a cost "
+            "under its host; name one that is assumed there behind the file in used_in_fit, as in "
+            "'FILE: "
             "gemm_sustained'",
             n, list);
     else if (n <= fit->fit.parameters.n)
         diag_input(diag, at,
-            "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
-            fit->fit.parameters.n);
+            "%d rows to fit %d parameters with; mark more rows than parameters in column "
+            "'used_in_fit'",
+            n, fit->fit.parameters.n);
     return diag->n_errors == before;
 }
 
@@ -257,7 +267,8 @@ static int host_numbers(const struct training_fit *fit, struct validate_row *row
 {
     int numbers = 0;
     for (int k = N_RATES; row->status != VALIDATE_NOT_SIMULATED && k < N_KEYS; k++)
-        numbers += training_fit_find(fit, k, *training_fit_quantity_of(&row->set.points[0], k)) >= 0;
+        numbers +=
+            training_fit_find(fit, k, *training_fit_quantity_of(&row->set.points[0], k)) >= 0;
     return numbers;
 }
 
@@ -278,12 +289,14 @@ static void training_fit_check_host(struct training_fit *fit, struct diag *diag)
                 TRAINING_FIT_NODES, row->gpus, of_node);
         if (numbers > TRAINING_FIT_NUMBERS)
             diag_input(diag, at,
-                "%d costs of the host of one profile would be fitted, and at most %d may; make others kind: assumed",
+                "%d costs of the host of one profile would be fitted, and at most %d may; make "
+                "others kind: assumed",
                 numbers, TRAINING_FIT_NUMBERS);
     }
 }
 
-static enum status training_fit_begin(struct training_fit *fit, const char *table, struct diag *diag)
+static enum status training_fit_begin(
+    struct training_fit *fit, const char *table, struct diag *diag)
 {
     int before = diag->n_errors;
     training_fit_collect(fit);
@@ -302,14 +315,15 @@ static enum status training_fit_begin(struct training_fit *fit, const char *tabl
     run_rows(fit);
     for (int i = 0; i < n; i++) {
         const struct validate_row *row = &fit->table.rows.at[i];
-        fit_add_row(&fit->fit, &fit->speeds[i], row->has_error ? fit->speeds[i] / (1 + row->error) : 1);
+        fit_add_row(
+            &fit->fit, &fit->speeds[i], row->has_error ? fit->speeds[i] / (1 + row->error) : 1);
         fit->fit.rows.at[i].left_out = !row->has_error;
     }
     return diag->worst;
 }
 
-enum status training_fit_load(
-    struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag)
+enum status training_fit_load(struct training_fit *out, const char *table, const char *base,
+    const bool *rows, struct diag *diag)
 {
     *out = (struct training_fit){0};
     if (!validate_load(&out->table, table, base, rows, diag))
@@ -331,7 +345,8 @@ enum status training_fit_load_tables(
     return training_fit_begin(out, tables[0], diag);
 }
 
-/* From near: runs that PyTorch's allocator stalls are off by a third, and must not drag the first round along. */
+/* From near: runs that PyTorch's allocator stalls are off by a third, and must not drag the first
+ * round along. */
 static struct fit *from_filed(struct training_fit *fit)
 {
     struct fit *driver = &fit->fit;
@@ -354,7 +369,8 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
         good = good && isfinite(fit->fit.parameters.at[i].fitted.std_error);
     if (!good)
         return diag_input(diag, (struct source_pos){0},
-            "the fit does not stand still; the rows do not determine it: add runs of other batches and clusters, or "
+            "the fit does not stand still; the rows do not determine it: add runs of other batches "
+            "and clusters, or "
             "name fewer files in used_in_fit");
     return STATUS_OK;
 }
@@ -385,20 +401,24 @@ static struct fit_error errors_of(const struct training_fit *fit, bool left_out)
     return fit_sample_error(&sample);
 }
 
-/* No error: no row's speed depends on it. One as large as the number itself: by the rows the number could be 0. */
+/* No error: no row's speed depends on it. One as large as the number itself: by the rows the number
+ * could be 0. */
 static bool is_determined(const struct fit_parameter *parameter)
 {
-    return parameter->fitted.std_error > 0 && parameter->fitted.std_error < fabs(parameter->fitted.value);
+    return parameter->fitted.std_error > 0 &&
+           parameter->fitted.std_error < fabs(parameter->fitted.value);
 }
 
 /* Rows, prior, and what the file says of it. */
-static const char *training_fit_remark(const struct training_fit *fit, int parameter, struct arena *arena)
+static const char *training_fit_remark(
+    const struct training_fit *fit, int parameter, struct arena *arena)
 {
     const struct fit_parameter *p = &fit->fit.parameters.at[parameter];
     const struct training_about *about = &fit->about.at[parameter];
     const char *prior = "";
     if (quantity_is_set(about->prior))
-        prior = arena_printf(arena, ", prior %.3g +- %.2g", about->prior.value, about->prior.std_error);
+        prior =
+            arena_printf(arena, ", prior %.3g +- %.2g", about->prior.value, about->prior.std_error);
     return arena_printf(arena, "(%d row%s%s%s) %s", about->rows, plural(about->rows), prior,
         is_determined(p) ? "" : ", not determined by these; keep it", p->filed.source);
 }
@@ -410,7 +430,8 @@ void training_fit_print(FILE *out, const struct training_fit *fit)
     for (int i = 0; i < fit->fit.parameters.n; i++) {
         const struct fit_parameter *p = &fit->fit.parameters.at[i];
         struct quantity found = is_determined(p) ? p->fitted : (struct quantity){0};
-        fit_print_number(out, "", p->key, p->filed, found, p->dimension, training_fit_remark(fit, i, &arena));
+        fit_print_number(
+            out, "", p->key, p->filed, found, p->dimension, training_fit_remark(fit, i, &arena));
     }
     fit_print_tied(out, &fit->fit);
     fit_print_error(out, "speed", "fitted", errors_of(fit, false));
@@ -428,8 +449,8 @@ enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, str
 {
     const struct validate_row *rows = fit->table.rows.at;
     enum status status = STATUS_OK;
-    fprintf(out, "%-60s %-14s %5s %8s %8s %8s %9s\n", "left out", "model", "rows", "bias %", "median %", "p90 %",
-        "others %");
+    fprintf(out, "%-60s %-14s %5s %8s %8s %8s %9s\n", "left out", "model", "rows", "bias %",
+        "median %", "p90 %", "others %");
     for (int i = 0; i < fit->table.rows.n && status == STATUS_OK; i++) {
         bool first = true;
         for (int j = 0; j < i && first; j++)
@@ -441,8 +462,8 @@ enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, str
         status = training_fit_solve(fit, diag);
         struct fit_error e = errors_of(fit, true), others = errors_of(fit, false);
         if (status == STATUS_OK)
-            fprintf(out, "%-60s %-14s %5d %8.1f %8.1f %8.1f %9.1f\n", rows[i].source, rows[i].model, e.n, 100 * e.bias,
-                100 * e.median, 100 * e.p90, 100 * others.median);
+            fprintf(out, "%-60s %-14s %5d %8.1f %8.1f %8.1f %9.1f\n", rows[i].source, rows[i].model,
+                e.n, 100 * e.bias, 100 * e.median, 100 * e.p90, 100 * others.median);
         fflush(out);
     }
     return status;
@@ -472,7 +493,8 @@ struct writing {
     struct arena arena;
 };
 
-static const struct fit_parameter *find_by_id(const struct training_fit *fit, const char *key, const char *id)
+static const struct fit_parameter *find_by_id(
+    const struct training_fit *fit, const char *key, const char *id)
 {
     for (int i = 0; i < fit->fit.parameters.n; i++) {
         const struct fit_parameter *p = &fit->fit.parameters.at[i];
@@ -505,8 +527,9 @@ static const char *of_what(struct writing *w, const struct fit_parameter *p)
     const char *old = strstr(p->filed.source, used);
     if (p->filed.kind == QUANTITY_FITTED && old)
         return old + strlen(used);
-    return training_fit_has(p->key) ? stem_of(w->file)
-                                    : arena_printf(&w->arena, "%s: %s", stem_of(w->file), training_fit_host);
+    return training_fit_has(p->key)
+               ? stem_of(w->file)
+               : arena_printf(&w->arena, "%s: %s", stem_of(w->file), training_fit_host);
 }
 
 static const char *text_of(struct writing *w, const struct fit_parameter *p)
@@ -514,8 +537,9 @@ static const char *text_of(struct writing *w, const struct fit_parameter *p)
     const struct config_field *field = field_of(p);
     struct quantity q = fit_files_rounded(p->fitted, field);
     q.kind = QUANTITY_FITTED;
-    q.source = arena_printf(&w->arena, "`flopcast calibrate fit training` on the rows of %s with used_in_fit: %s",
-        w->tables, of_what(w, p));
+    q.source = arena_printf(&w->arena,
+        "`flopcast calibrate fit training` on the rows of %s with used_in_fit: %s", w->tables,
+        of_what(w, p));
     if (!q.fit) /* it was assumed, or its user gave no id */
         q.fit = arena_printf(&w->arena, "training/%s", stem_of(w->file));
     char *text = NULL;
@@ -559,12 +583,14 @@ static void rename_extended(struct writing *w, const char *extends, const char *
         return; /* nothing of either is written */
     if (!text)
         text = files_name_from(&w->arena, copy, extends);
-    vec_push(&w->changes, (struct config_change){"extends", arena_printf(&w->arena, "\"%s\"", text)});
+    vec_push(
+        &w->changes, (struct config_change){"extends", arena_printf(&w->arena, "\"%s\"", text)});
 }
 
 /* Once a file, whichever rows have it. Depth first: an extended file is written before those
  * that extend it, so that their copies know whether it has one. */
-static enum status write_file(struct writing *w, const char *file, const char *folder, struct diag *diag)
+static enum status write_file(
+    struct writing *w, const char *file, const char *folder, struct diag *diag)
 {
     for (int i = 0; i < w->seen.n; i++)
         if (strcmp(w->seen.at[i], file) == 0)
@@ -608,13 +634,15 @@ static const char *tables_of(const struct training_fit *fit, struct arena *arena
         const char *file = fit->table.rows.at[i].file;
         if (last && strcmp(last, file) == 0)
             continue;
-        list = arena_printf(arena, "%s%s%s", list, last ? " and " : "", files_name_from(arena, NULL, file));
+        list = arena_printf(
+            arena, "%s%s%s", list, last ? " and " : "", files_name_from(arena, NULL, file));
         last = file;
     }
     return list;
 }
 
-enum status training_fit_write(const struct training_fit *fit, const char *folder, struct diag *diag)
+enum status training_fit_write(
+    const struct training_fit *fit, const char *folder, struct diag *diag)
 {
     struct writing w = {.fit = fit};
     w.tables = tables_of(fit, &w.arena);

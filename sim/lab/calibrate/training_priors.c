@@ -21,8 +21,9 @@ static const struct config_field file_fields[] = {
         .help = "A list of fitted numbers and what direct measurements say of them.",
         .required = true},
 };
-static const struct config_table file_table = {
-    .what = "priors of a fit", .fields = file_fields, .n_fields = sizeof file_fields / sizeof *file_fields};
+static const struct config_table file_table = {.what = "priors of a fit",
+    .fields = file_fields,
+    .n_fields = sizeof file_fields / sizeof *file_fields};
 
 struct prior {
     const char *fit;
@@ -32,7 +33,8 @@ struct prior {
 /* `fit`, and those numbers of a GPU file that the fit varies. */
 static struct config_table prior_table(struct arena *arena)
 {
-    struct config_field *fields = ARENA_ARRAY(arena, struct config_field, hw_gpu_table.n_fields + 1);
+    struct config_field *fields =
+        ARENA_ARRAY(arena, struct config_field, hw_gpu_table.n_fields + 1);
     int n = 0;
     fields[n++] = (struct config_field){.key = "fit",
         .type = FIELD_STRING,
@@ -49,7 +51,8 @@ static struct config_table prior_table(struct arena *arena)
     return (struct config_table){.what = "a prior", .fields = fields, .n_fields = n};
 }
 
-static const struct quantity *training_priors_number_of(const struct prior *prior, const struct config_field *field)
+static const struct quantity *training_priors_number_of(
+    const struct prior *prior, const struct config_field *field)
 {
     return (const struct quantity *)(const void *)((const unsigned char *)prior + field->offset);
 }
@@ -63,14 +66,15 @@ static double relative_error(const struct fit_parameter *p, struct quantity prio
     return p->scale == FIT_LOGIT ? relative / (1 - prior.value) : relative;
 }
 
-static void training_priors_take(struct training_fit *fit, const struct prior *prior, const struct config_field *field,
-    struct source_pos at, struct diag *diag)
+static void training_priors_take(struct training_fit *fit, const struct prior *prior,
+    const struct config_field *field, struct source_pos at, struct diag *diag)
 {
     struct quantity q = *training_priors_number_of(prior, field);
     if (!quantity_is_set(q))
         return;
     if (!(q.std_error > 0 && q.value > 0))
-        diag_input(diag, at, "the prior of '%s' has no std_error; without one it would be no estimate", field->key);
+        diag_input(diag, at,
+            "the prior of '%s' has no std_error; without one it would be no estimate", field->key);
     for (int i = 0; i < fit->fit.parameters.n; i++) {
         struct fit_parameter *p = &fit->fit.parameters.at[i];
         if (strcmp(p->key, field->key) != 0 || strcmp(p->id, prior->fit) != 0)
@@ -81,7 +85,8 @@ static void training_priors_take(struct training_fit *fit, const struct prior *p
     }
 }
 
-enum status training_fit_priors(struct training_fit *fit, const char *path, struct arena *arena, struct diag *diag)
+enum status training_fit_priors(
+    struct training_fit *fit, const char *path, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
     struct priors_file file = {0};

@@ -18,8 +18,8 @@
 const char *const import_format_names[] = {"nccl-tests", "nsys", "kineto", "measure", "direct"};
 
 /* PARTIAL in the name means the same as the comment. */
-static enum status read_nccl(struct nccl_log *log, const char *path, const struct import_request *request,
-    struct arena *arena, struct diag *diag)
+static enum status read_nccl(struct nccl_log *log, const char *path,
+    const struct import_request *request, struct arena *arena, struct diag *diag)
 {
     struct input *input = NULL;
     enum status status = input_open(&input, path, diag);
@@ -43,14 +43,14 @@ static void import_print_group(FILE *report, const struct nccl_log *log)
     if (!alike)
         fputs(": several collectives or groups", report);
     else if (first->nodes > 0)
-        fprintf(
-            report, ": %s, %d ranks on %d node%s", first->collective, first->ranks, first->nodes, plural(first->nodes));
+        fprintf(report, ": %s, %d ranks on %d node%s", first->collective, first->ranks,
+            first->nodes, plural(first->nodes));
     else
         fprintf(report, ": %s, %d ranks", first->collective, first->ranks);
 }
 
-static enum status store_nccl(struct store_import *import, const char *path, const struct import_request *request,
-    struct arena *arena, FILE *report, struct diag *diag)
+static enum status store_nccl(struct store_import *import, const char *path,
+    const struct import_request *request, struct arena *arena, FILE *report, struct diag *diag)
 {
     struct nccl_log log = {0};
     enum status status = read_nccl(&log, path, request, arena, diag);
@@ -67,13 +67,15 @@ static enum status store_nccl(struct store_import *import, const char *path, con
             fprintf(report, "; %d with wrong results left out", log.wrong);
         if (!log.ended)
             fputs("; without the closing lines", report);
-        fprintf(report, "%s%s\n", log.about.partial ? "; partial" : "", log.about.unhealthy ? "; unhealthy" : "");
+        fprintf(report, "%s%s\n", log.about.partial ? "; partial" : "",
+            log.about.unhealthy ? "; unhealthy" : "");
     }
     vec_free(&log.rows);
     return status;
 }
 
-static enum status import_put_collective(void *self, const struct collective_measurement *row, struct diag *diag)
+static enum status import_put_collective(
+    void *self, const struct collective_measurement *row, struct diag *diag)
 {
     return store_import_collective(self, row, diag);
 }
@@ -83,8 +85,8 @@ static enum status put_kernel(void *self, const struct kernel_measurement *row, 
     return store_import_kernel(self, row, diag);
 }
 
-static enum status store_kineto(
-    struct store_import *import, const char *path, struct arena *arena, FILE *report, struct diag *diag)
+static enum status store_kineto(struct store_import *import, const char *path, struct arena *arena,
+    FILE *report, struct diag *diag)
 {
     const struct kineto_sink sink = {import_put_collective, put_kernel, import};
     struct kineto_trace trace;
@@ -97,15 +99,18 @@ static enum status store_kineto(
         status = store_import_about(import, &trace.about, diag);
     if (status != STATUS_OK)
         return status;
-    fprintf(report, "%s: %lld collective%s and %lld other kernel%s", path, (long long)trace.collectives,
-        plural(trace.collectives), (long long)trace.kernels, plural(trace.kernels));
+    fprintf(report, "%s: %lld collective%s and %lld other kernel%s", path,
+        (long long)trace.collectives, plural(trace.collectives), (long long)trace.kernels,
+        plural(trace.kernels));
     if (trace.left_out > 0)
-        fprintf(report, "; %lld collective%s without size left out", (long long)trace.left_out, plural(trace.left_out));
+        fprintf(report, "; %lld collective%s without size left out", (long long)trace.left_out,
+            plural(trace.left_out));
     fputc('\n', report);
     return STATUS_OK;
 }
 
-static enum status store_nsys(struct store_import *import, const char *path, FILE *report, struct diag *diag)
+static enum status store_nsys(
+    struct store_import *import, const char *path, FILE *report, struct diag *diag)
 {
     struct store_nsys result = {0};
     enum status status = store_import_nsys(import, path, &result, diag);
@@ -115,19 +120,20 @@ static enum status store_nsys(struct store_import *import, const char *path, FIL
     return status;
 }
 
-static enum status store_file(struct store_import *import, const char *path, const struct import_request *request,
-    struct arena *arena, FILE *report, struct diag *diag)
+static enum status store_file(struct store_import *import, const char *path,
+    const struct import_request *request, struct arena *arena, FILE *report, struct diag *diag)
 {
     uint64_t digest = 0;
     struct store_known known = {0};
     enum status status = input_digest(path, &digest, diag);
     if (status == STATUS_OK)
-        status = store_import_source(import, import_format_names[request->format], path, digest, &known, diag);
+        status = store_import_source(
+            import, import_format_names[request->format], path, digest, &known, diag);
     if (status != STATUS_OK)
         return status;
     if (known.known) {
-        fprintf(report, "%s: its content is in the database, imported on %s as %s; left out\n", path, known.created_utc,
-            known.file);
+        fprintf(report, "%s: its content is in the database, imported on %s as %s; left out\n",
+            path, known.created_utc, known.file);
         return STATUS_OK;
     }
     switch (request->format) {
@@ -144,16 +150,18 @@ static enum status store_file(struct store_import *import, const char *path, con
     return store_nccl(import, path, request, arena, report, diag);
 }
 
-enum status import_store(struct store *store, const struct import_request *request, FILE *report, struct diag *diag)
+enum status import_store(
+    struct store *store, const struct import_request *request, FILE *report, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct store_import *import = NULL;
-    BUG_IF(
-        request->format == IMPORT_MEASURE || request->format == IMPORT_DIRECT, "the database has no table for these");
+    BUG_IF(request->format == IMPORT_MEASURE || request->format == IMPORT_DIRECT,
+        "the database has no table for these");
     enum status worst = store_import_begin(&import, store, diag);
     if (worst != STATUS_OK)
         return worst;
-    for (int i = 0; i < request->n_files && worst != STATUS_IO; i++) { /* all mistakes of all files */
+    for (int i = 0; i < request->n_files && worst != STATUS_IO;
+         i++) { /* all mistakes of all files */
         enum status status = store_file(import, request->files[i], request, &arena, report, diag);
         worst = status > worst ? status : worst;
     }
@@ -175,8 +183,8 @@ static void print_time(FILE *out, double time_s)
     fputc(',', out);
 }
 
-static void import_print_row(
-    FILE *out, const char *path, const struct measurement_about *about, const struct collective_measurement *row)
+static void import_print_row(FILE *out, const char *path, const struct measurement_about *about,
+    const struct collective_measurement *row)
 {
     import_print_text(out, about->source ? about->source : path);
     import_print_text(out, about->gpu);
@@ -192,8 +200,8 @@ static void import_print_row(
     print_time(out, row->out_of_place_s);
     print_time(out, row->in_place_s);
     char kind[40];
-    snprintf(
-        kind, sizeof kind, "measured%s%s", about->partial ? ", partial" : "", about->unhealthy ? ", unhealthy" : "");
+    snprintf(kind, sizeof kind, "measured%s%s", about->partial ? ", partial" : "",
+        about->unhealthy ? ", unhealthy" : "");
     csv_write_text(out, kind);
     fputs("\r\n", out);
 }
@@ -201,7 +209,8 @@ static void import_print_row(
 enum status import_print_csv(FILE *out, const struct import_request *request, struct diag *diag)
 {
     enum status worst = STATUS_OK;
-    fputs("source,gpu,nodes,ranks,network,nccl_version,collective,algorithm,protocol,bytes,time_us_out_of_place,"
+    fputs("source,gpu,nodes,ranks,network,nccl_version,collective,algorithm,protocol,bytes,time_us_"
+          "out_of_place,"
           "time_us_in_place,kind\r\n",
         out);
     for (int f = 0; f < request->n_files; f++) {
@@ -217,7 +226,8 @@ enum status import_print_csv(FILE *out, const struct import_request *request, st
     return worst;
 }
 
-enum status import_print_measured(FILE *out, const struct import_request *request, struct diag *diag)
+enum status import_print_measured(
+    FILE *out, const struct import_request *request, struct diag *diag)
 {
     enum status worst = STATUS_OK;
     for (int f = 0; f < request->n_files; f++) {

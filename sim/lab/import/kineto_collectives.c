@@ -10,12 +10,14 @@ struct reader {
     const char *file;
 };
 
-static enum status take_collective(struct reader *r, const struct kineto_event *event, struct diag *diag)
+static enum status take_collective(
+    struct reader *r, const struct kineto_event *event, struct diag *diag)
 {
     enum { MOST_RANKS = 1 << 30 };
     const struct kineto_collective *found = kineto_find_collective(event->collective);
     int64_t bytes = kineto_message_bytes(event);
-    if (!found || bytes == 0 || event->ranks < 2 || event->ranks > MOST_RANKS || event->duration_us <= 0) {
+    if (!found || bytes == 0 || event->ranks < 2 || event->ranks > MOST_RANKS ||
+        event->duration_us <= 0) {
         r->trace->left_out++;
         return STATUS_OK;
     }
@@ -30,7 +32,8 @@ static enum status take_collective(struct reader *r, const struct kineto_event *
     return r->sink->collective(r->sink->self, &row, diag);
 }
 
-static enum status kineto_collectives_take_event(void *self, const struct kineto_event *event, struct diag *diag)
+static enum status kineto_collectives_take_event(
+    void *self, const struct kineto_event *event, struct diag *diag)
 {
     struct reader *r = self;
     if (event->category != KINETO_KERNEL)
@@ -50,8 +53,8 @@ static enum status kineto_collectives_take_event(void *self, const struct kineto
     return r->sink->kernel(r->sink->self, &row, diag);
 }
 
-enum status kineto_read(struct kineto_trace *out, struct input *input, const struct kineto_sink *sink,
-    struct arena *arena, struct diag *diag)
+enum status kineto_read(struct kineto_trace *out, struct input *input,
+    const struct kineto_sink *sink, struct arena *arena, struct diag *diag)
 {
     *out = (struct kineto_trace){0};
     struct reader r = {out, sink, input_name(input)};
@@ -60,7 +63,8 @@ enum status kineto_read(struct kineto_trace *out, struct input *input, const str
     out->about = (struct measurement_about){.gpu = about.gpu, .nccl_version = about.nccl_version};
     if (status == STATUS_OK && out->collectives + out->kernels == 0)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)},
-            "no GPU kernels in it (%lld collective%s without size left out); profile with ProfilerActivity.CUDA",
+            "no GPU kernels in it (%lld collective%s without size left out); profile with "
+            "ProfilerActivity.CUDA",
             (long long)out->left_out, plural(out->left_out));
     return status;
 }

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The columns that are looked at. Times are in microseconds and clocks in megahertz, as their names say. */
+/* The columns that are looked at. Times are in microseconds and clocks in megahertz, as their names
+ * say. */
 enum column {
     CATEGORY,
     KERNEL,
@@ -42,9 +43,9 @@ enum column {
     CACHE,
     COLUMNS,
 };
-static const char *const column_names[COLUMNS] = {"category", "kernel", "dtype", "bytes", "flop", "time_us_median",
-    "time_us_min", "time_us_max", "sm_clock_MHz", "gpu", "driver", "cuda", "date", "version", "kind", "m", "n", "k",
-    "batch", "sms", "beside", "cache"};
+static const char *const column_names[COLUMNS] = {"category", "kernel", "dtype", "bytes", "flop",
+    "time_us_median", "time_us_min", "time_us_max", "sm_clock_MHz", "gpu", "driver", "cuda", "date",
+    "version", "kind", "m", "n", "k", "batch", "sms", "beside", "cache"};
 
 static enum status find_columns(
     int columns[COLUMNS], const struct csv_table *table, const char *name, struct diag *diag)
@@ -57,7 +58,8 @@ static enum status find_columns(
                 "no column '%s'; a file of flopcast_measure is wanted", column_names[i]);
     }
     if (status == STATUS_OK && csv_rows(table) == 0)
-        status = diag_input(diag, (struct source_pos){.file = name}, "no row: nothing was measured");
+        status =
+            diag_input(diag, (struct source_pos){.file = name}, "no row: nothing was measured");
     return status;
 }
 
@@ -69,19 +71,23 @@ static enum status measure_take_number(
 {
     enum status status = csv_number(table, row, column, 0, out, diag);
     if (status == STATUS_OK && *out < 0)
-        status = diag_input(diag, csv_pos(table, row), "%g is negative, which no size or time is", *out);
+        status =
+            diag_input(diag, csv_pos(table, row), "%g is negative, which no size or time is", *out);
     return status;
 }
 
 /* What all rows of a file have in common, by its first row. */
-static enum status check_same(const struct csv_table *table, const int columns[COLUMNS], int row, struct diag *diag)
+static enum status check_same(
+    const struct csv_table *table, const int columns[COLUMNS], int row, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = GPU; i <= VERSION; i++) {
-        const char *here = csv_cell(table, row, columns[i]), *first = csv_cell(table, 0, columns[i]);
+        const char *here = csv_cell(table, row, columns[i]),
+                   *first = csv_cell(table, 0, columns[i]);
         if (strcmp(here, first) != 0)
-            status = diag_input(diag, csv_pos(table, row), "%s '%.60s' where the first row has '%.60s'; one run a file",
-                column_names[i], here, first);
+            status = diag_input(diag, csv_pos(table, row),
+                "%s '%.60s' where the first row has '%.60s'; one run a file", column_names[i], here,
+                first);
     }
     const char *kind = csv_cell(table, row, columns[KIND]);
     if (strcmp(kind, "planned") == 0)
@@ -91,8 +97,9 @@ static enum status check_same(const struct csv_table *table, const int columns[C
     return status;
 }
 
-static enum status check_time(const struct csv_table *table, int row, const struct measured_row *what, double least_us,
-    double median_us, double most_us, struct diag *diag)
+static enum status check_time(const struct csv_table *table, int row,
+    const struct measured_row *what, double least_us, double median_us, double most_us,
+    struct diag *diag)
 {
     struct source_pos at = csv_pos(table, row);
     if (!*what->category || !*what->kernel)
@@ -102,13 +109,15 @@ static enum status check_time(const struct csv_table *table, int row, const stru
     if (median_us <= 0)
         return diag_input(diag, at, "no time_us_median");
     if (!(least_us <= median_us && median_us <= most_us))
-        return diag_input(diag, at, "a median of %g us is not between the least, %g us, and the most, %g us", median_us,
+        return diag_input(diag, at,
+            "a median of %g us is not between the least, %g us, and the most, %g us", median_us,
             least_us, most_us);
     return STATUS_OK;
 }
 
 /* The row is kept also with a mistake, since its status goes up and the caller drops the file. */
-static enum status measure_take_row(struct measured_file *file, const int columns[COLUMNS], int row, struct diag *diag)
+static enum status measure_take_row(
+    struct measured_file *file, const int columns[COLUMNS], int row, struct diag *diag)
 {
     const struct csv_table *table = file->table;
     struct measured_row what = {.category = csv_cell(table, row, columns[CATEGORY]),
@@ -120,15 +129,18 @@ static enum status measure_take_row(struct measured_file *file, const int column
     struct {
         double *to;
         enum column column;
-    } numbers[] = {{&what.bytes, BYTES}, {&what.flop, FLOP}, {&median_us, MEDIAN}, {&least_us, LEAST}, {&most_us, MOST},
-        {&clock_MHz, CLOCK}, {&what.m, M}, {&what.n, N}, {&what.k, K}, {&what.batch, BATCH}, {&what.sms, SMS}};
+    } numbers[] = {{&what.bytes, BYTES}, {&what.flop, FLOP}, {&median_us, MEDIAN},
+        {&least_us, LEAST}, {&most_us, MOST}, {&clock_MHz, CLOCK}, {&what.m, M}, {&what.n, N},
+        {&what.k, K}, {&what.batch, BATCH}, {&what.sms, SMS}};
     enum status status = check_same(table, columns, row, diag);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (measure_take_number(numbers[i].to, table, row, columns[numbers[i].column], diag) != STATUS_OK)
+        if (measure_take_number(numbers[i].to, table, row, columns[numbers[i].column], diag) !=
+            STATUS_OK)
             status = STATUS_INPUT;
-    if (status == STATUS_OK &&
-        !(what.m <= MOST_SIDE && what.n <= MOST_SIDE && what.k <= MOST_SIDE && what.batch <= MOST_SIDE))
-        status = diag_input(diag, csv_pos(table, row), "a side above %d, which no GPU holds", MOST_SIDE);
+    if (status == STATUS_OK && !(what.m <= MOST_SIDE && what.n <= MOST_SIDE &&
+                                   what.k <= MOST_SIDE && what.batch <= MOST_SIDE))
+        status =
+            diag_input(diag, csv_pos(table, row), "a side above %d, which no GPU holds", MOST_SIDE);
     if (status == STATUS_OK)
         status = check_time(table, row, &what, least_us, median_us, most_us, diag);
     what.time_s = median_us * 1e-6;
@@ -137,7 +149,8 @@ static enum status measure_take_row(struct measured_file *file, const int column
     return status;
 }
 
-static enum status measure_take_table(struct measured_file *file, const char *name, struct diag *diag)
+static enum status measure_take_table(
+    struct measured_file *file, const char *name, struct diag *diag)
 {
     int columns[COLUMNS];
     enum status worst = find_columns(columns, file->table, name, diag);
@@ -220,16 +233,18 @@ static void print_sustained(FILE *out, const struct measured_file *file, const c
         return;
     fprintf(out, "  %s sustained: %s, %.1f %% of the %s in the burst", dtype,
         quantity_format(sustained, sizeof sustained, s.sustained_flops, DIM_FLOP_PER_S),
-        100 * s.sustained_flops / s.burst_flops, quantity_format(burst, sizeof burst, s.burst_flops, DIM_FLOP_PER_S));
+        100 * s.sustained_flops / s.burst_flops,
+        quantity_format(burst, sizeof burst, s.burst_flops, DIM_FLOP_PER_S));
     if (s.sustained_clock_hz > 0)
-        fprintf(out, ", at %s", quantity_format(clock, sizeof clock, s.sustained_clock_hz, DIM_HERTZ));
+        fprintf(
+            out, ", at %s", quantity_format(clock, sizeof clock, s.sustained_clock_hz, DIM_HERTZ));
     fputc('\n', out);
 }
 
 void measured_print_source(FILE *out, const struct measured_file *file)
 {
-    fprintf(out, "%d rows of %s, driver %s, CUDA %s, %s, by flopcast_measure %s\n", file->rows.n, file->gpu,
-        file->driver, file->cuda, file->date, file->version);
+    fprintf(out, "%d rows of %s, driver %s, CUDA %s, %s, by flopcast_measure %s\n", file->rows.n,
+        file->gpu, file->driver, file->cuda, file->date, file->version);
 }
 
 void measured_print(FILE *out, const struct measured_file *file)
@@ -259,13 +274,15 @@ static double median(double *values, int n)
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-bool measured_sustained(struct measured_sustained *out, const struct measured_file *file, const char *dtype)
+bool measured_sustained(
+    struct measured_sustained *out, const struct measured_file *file, const char *dtype)
 {
     VEC(double) flops = {0}, clocks = {0};
     *out = (struct measured_sustained){0};
     for (int i = 0; i < file->rows.n; i++) {
         const struct measured_row *row = &file->rows.at[i];
-        if (strcmp(row->category, "sustained") != 0 || strcmp(row->dtype, dtype) != 0 || row->time_s <= 0)
+        if (strcmp(row->category, "sustained") != 0 || strcmp(row->dtype, dtype) != 0 ||
+            row->time_s <= 0)
             continue;
         if (strcmp(row->kernel, "burst") == 0) {
             out->burst_flops = row->flop / row->time_s;

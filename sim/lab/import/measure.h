@@ -1,8 +1,10 @@
-/* Files of flopcast_measure (sim/lab/microbench/README.md has the columns): checked, and summarised in a few lines.
+/* Files of flopcast_measure (sim/lab/microbench/README.md has the columns): checked, and summarised
+ * in a few lines.
  *
- * Every row is checked: categories and kernels are named, numbers are not negative, least <= median <= most, a row has
- * a time (of category memory: bytes), all rows are of one GPU, driver and date. A dry run, and a file without rows, are
- * errors. Columns may stand in any order; others may be added.
+ * Every row is checked: categories and kernels are named, numbers are not negative, least <= median
+ * <= most, a row has a time (of category memory: bytes), all rows are of one GPU, driver and date.
+ * A dry run, and a file without rows, are errors. Columns may stand in any order; others may be
+ * added.
  *
  * Nothing is stored: calibrate/measure_fit.h computes a GPU's numbers from the file itself. */
 #ifndef FLOPCAST_IMPORT_MEASURE_H
@@ -42,12 +44,14 @@ void measured_print_source(FILE *out, const struct measured_file *file);
  * products, else B/s), shortest time. */
 void measured_print(FILE *out, const struct measured_file *file);
 
-/* What a GEMM of this dtype reached in the category "sustained": in the burst, and as the median of the later half of
- * the windows, when clocks have settled. False: no burst or no windows in the file. */
+/* What a GEMM of this dtype reached in the category "sustained": in the burst, and as the median of
+ * the later half of the windows, when clocks have settled. False: no burst or no windows in the
+ * file. */
 struct measured_sustained {
     double burst_flops, sustained_flops; /* FLOP/s */
     double sustained_clock_hz;           /* 0: not known */
 };
-bool measured_sustained(struct measured_sustained *out, const struct measured_file *file, const char *dtype);
+bool measured_sustained(
+    struct measured_sustained *out, const struct measured_file *file, const char *dtype);
 
 #endif

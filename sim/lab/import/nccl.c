@@ -19,7 +19,8 @@
 
 enum { MAX_RANKS = 1 << 20 };
 
-/* Half a unit of the last digit that nccl-tests prints of a bandwidth, GB/s, and a little for the decimal point. */
+/* Half a unit of the last digit that nccl-tests prints of a bandwidth, GB/s, and a little for the
+ * decimal point. */
 static const double rounding_GBps = 0.0051;
 
 /* Times have four digits or more; algbw may have been computed from more of them. */
@@ -65,8 +66,8 @@ static const char *nccl_first_word(const char *text, const char *const *names)
 
 const char *nccl_algorithm(const char *text)
 {
-    static const char *const names[] = {
-        "Ring", "Tree", "CollNetDirect", "CollNetChain", "CollNet", "NVLSTree", "NVLS", "PAT", NULL};
+    static const char *const names[] = {"Ring", "Tree", "CollNetDirect", "CollNetChain", "CollNet",
+        "NVLSTree", "NVLS", "PAT", NULL};
     return nccl_first_word(text, names);
 }
 
@@ -94,7 +95,8 @@ void nccl_add_row(struct nccl_tables *t, const struct nccl_row *row)
             nccl_refuse(t, row->line, "a time of %g us", block->time_us);
         else if (!isnan(block->algbw_GBps) &&
                  fabs(algbw_GBps - block->algbw_GBps) > rounding_GBps + time_tolerance * algbw_GBps)
-            nccl_refuse(t, row->line, "%lld bytes in %g us are %.2f GB/s, not algbw %.2f; is the row whole?",
+            nccl_refuse(t, row->line,
+                "%lld bytes in %g us are %.2f GB/s, not algbw %.2f; is the row whole?",
                 (long long)row->bytes, block->time_us, algbw_GBps, block->algbw_GBps);
     }
     if (!timed)
@@ -126,8 +128,10 @@ static void nccl_narrow(struct range *range, const struct nccl_row *row, const c
         double a = row->blocks[i].algbw_GBps, b = row->blocks[i].busbw_GBps;
         if (isnan(a) || isnan(b) || a <= 2 * rounding_GBps)
             continue;
-        range->low = fmax(range->low, nccl_ranks_of((b - rounding_GBps) / (a + rounding_GBps), kind));
-        range->high = fmin(range->high, nccl_ranks_of((b + rounding_GBps) / (a - rounding_GBps), kind));
+        range->low =
+            fmax(range->low, nccl_ranks_of((b - rounding_GBps) / (a + rounding_GBps), kind));
+        range->high =
+            fmin(range->high, nccl_ranks_of((b + rounding_GBps) / (a - rounding_GBps), kind));
     }
 }
 
@@ -138,7 +142,8 @@ struct group {
 };
 
 /* Ranks and nodes of rows that have them in common, into *out. */
-static bool find_ranks(struct nccl_tables *t, const struct group *group, struct collective_measurement *out)
+static bool find_ranks(
+    struct nccl_tables *t, const struct group *group, struct collective_measurement *out)
 {
     const struct nccl_table *table = group->table;
     const struct nccl_row *row = &t->rows.at[group->first];
@@ -156,16 +161,18 @@ static bool find_ranks(struct nccl_tables *t, const struct group *group, struct 
         out->ranks = (int)ceil(range.low);
     if (isinf(range.low))
         nccl_refuse(t, row->line,
-            "busbw is larger against algbw than %s has it on any number of ranks; correct the collective",
+            "busbw is larger against algbw than %s has it on any number of ranks; correct the "
+            "collective",
             group->collective);
     else if (out->ranks == 0)
         nccl_refuse(t, row->line, "how many ranks ran is not in the file; say it with --ranks");
     else if (out->ranks < range.low - 1e-6 || out->ranks > range.high + 1e-6)
-        nccl_refuse(t, row->line, "busbw and algbw are those of %.3g ranks, not of %d; correct the number of ranks",
+        nccl_refuse(t, row->line,
+            "busbw and algbw are those of %.3g ranks, not of %d; correct the number of ranks",
             (range.low + fmin(range.high, 2 * range.low)) / 2, out->ranks);
     else if (table->listed_ranks > table->stated_ranks && table->stated_ranks)
-        nccl_refuse(
-            t, table->line, "the log lists %d ranks where n_gpus is %d", table->listed_ranks, table->stated_ranks);
+        nccl_refuse(t, table->line, "the log lists %d ranks where n_gpus is %d",
+            table->listed_ranks, table->stated_ranks);
     else if (out->nodes > out->ranks)
         nccl_refuse(t, row->line, "%d ranks on %d nodes", out->ranks, out->nodes);
     else
@@ -176,8 +183,9 @@ static bool find_ranks(struct nccl_tables *t, const struct group *group, struct 
 static void nccl_take_group(struct nccl_tables *t, const struct group *group)
 {
     const struct nccl_table *table = group->table;
-    struct collective_measurement out = {
-        .collective = group->collective, .algorithm = table->algorithm, .protocol = table->protocol};
+    struct collective_measurement out = {.collective = group->collective,
+        .algorithm = table->algorithm,
+        .protocol = table->protocol};
     if (!find_ranks(t, group, &out))
         return;
     for (int i = group->first; i < group->end; i++) {
@@ -195,14 +203,16 @@ static void nccl_take_table(struct nccl_tables *t, int index)
 {
     const struct nccl_table *table = &t->tables.at[index];
     int end = index + 1 < t->tables.n ? t->tables.at[index + 1].first_row : t->rows.n;
-    struct group group = {
-        table, t->options->collective ? t->options->collective : table->collective, table->first_row, 0};
+    struct group group = {table,
+        t->options->collective ? t->options->collective : table->collective, table->first_row, 0};
     if (group.first == end)
         return;
     if (!t->options->collective && table->ambiguous)
-        nccl_refuse(t, table->line, "several programs are named before this table; say which with --collective");
+        nccl_refuse(t, table->line,
+            "several programs are named before this table; say which with --collective");
     else if (!group.collective)
-        nccl_refuse(t, table->line, "which collective this is does not stand before it; say it with --collective");
+        nccl_refuse(t, table->line,
+            "which collective this is does not stand before it; say it with --collective");
     else
         for (; group.first < end; group.first = group.end) {
             group.end = group.first + 1;
@@ -216,7 +226,8 @@ enum status nccl_read(struct nccl_log *out, struct input *input, const struct nc
     struct arena *arena, struct diag *diag)
 {
     *out = (struct nccl_log){0};
-    struct nccl_tables t = {.log = out, .input = input, .options = options, .arena = arena, .diag = diag};
+    struct nccl_tables t = {
+        .log = out, .input = input, .options = options, .arena = arena, .diag = diag};
     char first = '\0';
     t.worst = input_peek(input, &first, diag);
     if (t.worst == STATUS_OK && first == '{')
@@ -225,10 +236,11 @@ enum status nccl_read(struct nccl_log *out, struct input *input, const struct nc
         nccl_read_text(&t);
     if (t.worst == STATUS_OK && t.rows.n == 0)
         t.worst = diag_input(diag, (struct source_pos){.file = input_name(input)},
-            out->empty + out->wrong > 0    ? "no row of figures that can be used"
-            : first == '{' || first == '[' ? "no figures of nccl-tests in it; a trace of PyTorch's profiler is for "
-                                             "`flopcast calibrate check trace FILE`"
-                                           : "no figures of nccl-tests in it; a table begins with the column names");
+            out->empty + out->wrong > 0 ? "no row of figures that can be used"
+            : first == '{' || first == '['
+                ? "no figures of nccl-tests in it; a trace of PyTorch's profiler is for "
+                  "`flopcast calibrate check trace FILE`"
+                : "no figures of nccl-tests in it; a table begins with the column names");
     for (int i = 0; i < t.tables.n && t.worst == STATUS_OK; i++)
         nccl_take_table(&t, i);
     vec_free(&t.tables);

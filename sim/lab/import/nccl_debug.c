@@ -128,26 +128,30 @@ void nccl_settings_line(struct nccl_settings *out, const char *line, struct aren
     take_environment(out, line);
     if (!strstr(line, "NCCL INFO"))
         return;
-    int channels = number_before(line, " coll channels"), nvls = number_before(line, " nvls channels");
+    int channels = number_before(line, " coll channels"),
+        nvls = number_before(line, " nvls channels");
     set_channels(out, channels > 0 && channels <= MOST_CHANNELS ? channels : 0);
     if (nvls >= 0)
         out->nvls = nvls > 0 ? NCCL_ON : NCCL_OFF;
     if ((at = strstr(line, "Channel ")) && isdigit((unsigned char)at[8])) {
         at += 8 + strspn(at + 8, "0123456789");
         const char *end = at + 1 + strspn(at + (*at != '\0'), "0123456789");
-        if (*at == '/' && end > at + 1 && !strstr(line, "->")) /* "Channel 00/0 : 7[7] -> 8[0]" is a connection */
+        if (*at == '/' && end > at + 1 &&
+            !strstr(line, "->")) /* "Channel 00/0 : 7[7] -> 8[0]" is a connection */
             set_channels(out, nccl_debug_channels_of(at + 1));
     }
     take_network(out, line);
 }
 
-enum status nccl_settings_read(struct nccl_settings *out, const char *path, struct arena *arena, struct diag *diag)
+enum status nccl_settings_read(
+    struct nccl_settings *out, const char *path, struct arena *arena, struct diag *diag)
 {
     struct input *input = NULL;
     struct input_line line = {0};
     bool says = false;
     enum status status = input_open(&input, path, diag);
-    while (status == STATUS_OK && (status = input_line(input, &line, diag)) == STATUS_OK && line.text) {
+    while (status == STATUS_OK && (status = input_line(input, &line, diag)) == STATUS_OK &&
+           line.text) {
         says |= strstr(line.text, "NCCL") != NULL;
         nccl_settings_line(out, line.text, arena);
     }

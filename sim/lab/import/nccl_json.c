@@ -18,8 +18,8 @@
 enum { NEWEST_VERSION = 3, OLDEST_CODE_OF_FIVE_DIGITS = 10000, MAX_RANKS = 1 << 16 };
 
 enum { IN_ROOT, IN_ARGS, IN_ENV, IN_DEVICE, IN_RESULT, IN_OUT_OF_PLACE, IN_IN_PLACE };
-static const char *const containers[] = {
-    "", "args", "env", "config.devices[]", "results[]", "results[].out_of_place", "results[].in_place", NULL};
+static const char *const containers[] = {"", "args", "env", "config.devices[]", "results[]",
+    "results[].out_of_place", "results[].in_place", NULL};
 
 struct json_log {
     struct nccl_tables *t;
@@ -37,13 +37,13 @@ static enum status take_root(struct json_log *log, const struct json_scalar *sca
     int64_t value = 0;
     if (strcmp(scalar->key, "version") == 0) {
         if (!json_int(scalar, &value) || value < 1 || value > NEWEST_VERSION)
-            nccl_refuse(t, scalar->line, "file format version %.20s; this flopcast knows 1 to %d", scalar->text,
-                NEWEST_VERSION);
+            nccl_refuse(t, scalar->line, "file format version %.20s; this flopcast knows 1 to %d",
+                scalar->text, NEWEST_VERSION);
     } else if (strcmp(scalar->key, "nccl_version") == 0 && json_int(scalar, &value) && value > 0) {
         /* major * 10000 + minor * 100 + patch; up to 2.8 major * 1000 */
         int major = value >= OLDEST_CODE_OF_FIVE_DIGITS ? 10000 : 1000;
-        t->log->about.nccl_version =
-            arena_printf(t->arena, "%d.%d.%d", (int)(value / major), (int)(value % major / 100), (int)(value % 100));
+        t->log->about.nccl_version = arena_printf(t->arena, "%d.%d.%d", (int)(value / major),
+            (int)(value % major / 100), (int)(value % 100));
     } else if (strcmp(scalar->key, "end_time") == 0) {
         log->ended = true;
     }
@@ -58,7 +58,8 @@ static enum status nccl_json_take_argument(struct json_log *log, const struct js
     const char *slash = strrchr(scalar->text, '/'), *name = slash ? slash + 1 : scalar->text;
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, "_perf") == 0)
-        log->table.collective = nccl_collective(arena_printf(log->t->arena, "%.*s", (int)(n - 5), name));
+        log->table.collective =
+            nccl_collective(arena_printf(log->t->arena, "%.*s", (int)(n - 5), name));
     return STATUS_OK;
 }
 
@@ -106,17 +107,20 @@ static enum status take_result(struct json_log *log, const struct json_scalar *s
         if (!log->has_size)
             nccl_refuse(log->t, scalar->line, "'%.40s' is no size in bytes", scalar->text);
     } else if (strcmp(scalar->key, "type") == 0 && !(log->row.dtype = nccl_dtype(scalar->text))) {
-        nccl_refuse(log->t, scalar->line, "'%.40s' is no number format of nccl-tests", scalar->text);
+        nccl_refuse(
+            log->t, scalar->line, "'%.40s' is no number format of nccl-tests", scalar->text);
     }
     return STATUS_OK;
 }
 
-static enum status take_block(struct json_log *log, const struct json_scalar *scalar, struct nccl_block *block)
+static enum status take_block(
+    struct json_log *log, const struct json_scalar *scalar, struct nccl_block *block)
 {
     double wrong = 0;
     const char *key = scalar->key;
     if (strcmp(key, "cpu_time") == 0)
-        nccl_refuse(log->t, scalar->line, "these are CPU times (-C 1), not durations; measure without -C");
+        nccl_refuse(
+            log->t, scalar->line, "these are CPU times (-C 1), not durations; measure without -C");
     if (strcmp(key, "nwrong") == 0) { /* "N/A" without validation */
         log->wrong |= json_number(scalar, &wrong) && wrong > 0;
         return log->t->worst;
@@ -186,8 +190,10 @@ static enum status nccl_json_take_close(void *self, int container, int line)
 void nccl_read_json(struct nccl_tables *t)
 {
     struct json_log log = {.t = t};
-    const struct json_handler handler = {
-        .containers = containers, .scalar = nccl_json_take_scalar, .close = nccl_json_take_close, .self = &log};
+    const struct json_handler handler = {.containers = containers,
+        .scalar = nccl_json_take_scalar,
+        .close = nccl_json_take_close,
+        .self = &log};
     begin_result(&log);
     enum status status = json_read(t->input, &handler, t->diag);
     if (status != STATUS_OK)

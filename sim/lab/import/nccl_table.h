@@ -1,4 +1,5 @@
-/* Private to import: tables of nccl-tests as they were read, before it is known what they belong to. */
+/* Private to import: tables of nccl-tests as they were read, before it is known what they belong
+ * to. */
 #ifndef FLOPCAST_IMPORT_NCCL_TABLE_H
 #define FLOPCAST_IMPORT_NCCL_TABLE_H
 
@@ -40,14 +41,15 @@ struct nccl_tables {
 enum { NCCL_MAX_ROWS = 100000 };
 
 /* Reports a mistake; reading goes on. */
-#define nccl_refuse(t, line, ...)                                                                                      \
-    ((t)->worst = diag_input((t)->diag, (struct source_pos){input_name((t)->input), (line), 1}, __VA_ARGS__))
+#define nccl_refuse(t, line, ...)                                                                  \
+    ((t)->worst = diag_input(                                                                      \
+         (t)->diag, (struct source_pos){input_name((t)->input), (line), 1}, __VA_ARGS__))
 
 /* Adds a row of the newest table, checked by itself; at most NCCL_MAX_ROWS. */
 void nccl_add_row(struct nccl_tables *t, const struct nccl_row *row);
 
-/* The one choice that a value of NCCL_ALGO or NCCL_PROTO, or a person's words ("Simple (OFI plugin)"), begin with;
- * NULL when they leave the choice to NCCL. */
+/* The one choice that a value of NCCL_ALGO or NCCL_PROTO, or a person's words ("Simple (OFI
+ * plugin)"), begin with; NULL when they leave the choice to NCCL. */
 const char *nccl_algorithm(const char *text);
 const char *nccl_protocol(const char *text);
 

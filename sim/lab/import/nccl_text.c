@@ -26,16 +26,23 @@ struct nccl_words {
     int n;
 };
 
-/* size and count stand before the type, perhaps after "nodes"; then redop and root where the version has them; then,
- * from the first "time" on, the trail: both blocks. */
+/* size and count stand before the type, perhaps after "nodes"; then redop and root where the
+ * version has them; then, from the first "time" on, the trail: both blocks. */
 struct nccl_columns {
     int before_type, middle;
-    enum nccl_column { NCCL_TIME, NCCL_ALGBW, NCCL_BUSBW, NCCL_WRONG, NCCL_OTHER } trail[NCCL_MAX_TRAIL];
+    enum nccl_column {
+        NCCL_TIME,
+        NCCL_ALGBW,
+        NCCL_BUSBW,
+        NCCL_WRONG,
+        NCCL_OTHER
+    } trail[NCCL_MAX_TRAIL];
     int n_trail;
     bool has_nodes, cpu_time;
 };
 
-/* columns NULL: no table has begun. terminated: as in struct input_line. NCCL_ROW_BROKEN: why (n bytes) says why. */
+/* columns NULL: no table has begun. terminated: as in struct input_line. NCCL_ROW_BROKEN: why (n
+ * bytes) says why. */
 enum nccl_row_kind { NCCL_ROW_NONE, NCCL_ROW_FIGURES, NCCL_ROW_WRONG, NCCL_ROW_BROKEN };
 
 static void nccl_split(struct nccl_words *out, char *line)
@@ -49,8 +56,9 @@ static void nccl_split(struct nccl_words *out, char *line)
 
 const char *nccl_dtype(const char *word)
 {
-    static const char *const names[] = {"int8", "char", "uint8", "int32", "int", "uint32", "int64", "uint64", "half",
-        "float", "double", "bfloat16", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"};
+    static const char *const names[] = {"int8", "char", "uint8", "int32", "int", "uint32", "int64",
+        "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2", "fp8_e4m3",
+        "fp8_e5m2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(word, names[i]) == 0)
             return names[i];
@@ -74,17 +82,20 @@ static enum nccl_column column(const char *name)
 static bool nccl_columns(struct nccl_columns *out, const struct nccl_words *words)
 {
     int size = 0;
-    while (size + 3 < words->n && !(strcmp(words->at[size], "size") == 0 && strcmp(words->at[size + 1], "count") == 0 &&
-                                      strcmp(words->at[size + 2], "type") == 0))
+    while (size + 3 < words->n &&
+           !(strcmp(words->at[size], "size") == 0 && strcmp(words->at[size + 1], "count") == 0 &&
+               strcmp(words->at[size + 2], "type") == 0))
         size++;
     int i = size + 3;
     if (i >= words->n)
         return false;
-    struct nccl_columns found = {.has_nodes = size > 0 && strcmp(words->at[size - 1], "nodes") == 0};
+    struct nccl_columns found = {
+        .has_nodes = size > 0 && strcmp(words->at[size - 1], "nodes") == 0};
     found.before_type = 2 + found.has_nodes;
     for (; i < words->n && column(words->at[i]) != NCCL_TIME; i++)
         found.middle++;
-    for (; i < words->n && found.n_trail < NCCL_MAX_TRAIL && strcmp(words->at[i], "timestamp") != 0; i++) {
+    for (; i < words->n && found.n_trail < NCCL_MAX_TRAIL && strcmp(words->at[i], "timestamp") != 0;
+         i++) {
         found.cpu_time |= strcmp(words->at[i], "cputime") == 0;
         found.trail[found.n_trail++] = column(words->at[i]);
     }
@@ -113,14 +124,15 @@ static bool parse_figure(const char *word, double *out)
     *out = (double)NAN;
     if (strcmp(word, "N/A") == 0)
         return true;
-    if (!isdigit((unsigned char)*word) && *word != '.' && *word != '-' && strcasecmp(word, "nan") != 0)
+    if (!isdigit((unsigned char)*word) && *word != '.' && *word != '-' &&
+        strcasecmp(word, "nan") != 0)
         return false;
     *out = strtod(word, &end);
     return *end == '\0' && !isinf(*out);
 }
 
-/* The word that names the type, behind size and count; the launcher's words stand before these, perhaps without a space
- * between. -1: none. */
+/* The word that names the type, behind size and count; the launcher's words stand before these,
+ * perhaps without a space between. -1: none. */
 static int find_type(const struct nccl_words *words, int64_t *bytes)
 {
     int64_t count = 0;
@@ -154,15 +166,16 @@ static int without_timestamp(const struct nccl_words *words)
     return n;
 }
 
-static enum nccl_row_kind take_trail(
-    struct nccl_row *out, char *const *words, const struct nccl_columns *columns, char *why, size_t n)
+static enum nccl_row_kind take_trail(struct nccl_row *out, char *const *words,
+    const struct nccl_columns *columns, char *why, size_t n)
 {
     int block = -1;
     bool wrong = false;
     for (int i = 0; i < columns->n_trail; i++) {
         double value = (double)NAN;
         if (!parse_figure(words[i], &value)) {
-            snprintf(why, n, "'%.40s' where a number or N/A is wanted; is the row whole?", words[i]);
+            snprintf(
+                why, n, "'%.40s' where a number or N/A is wanted; is the row whole?", words[i]);
             return NCCL_ROW_BROKEN;
         }
         if (columns->trail[i] == NCCL_TIME && ++block > 1) {
@@ -194,7 +207,8 @@ static enum nccl_row_kind nccl_row(struct nccl_row *out, const struct nccl_words
     if (!columns) {
         if (words->n - type < 5) /* words of a sentence */
             return NCCL_ROW_NONE;
-        snprintf(why, n, "figures before any column names; keep the line with size, count, type, time ...");
+        snprintf(why, n,
+            "figures before any column names; keep the line with size, count, type, time ...");
         return NCCL_ROW_BROKEN;
     }
     const struct nccl_block none = {(double)NAN, (double)NAN, (double)NAN};
@@ -202,7 +216,8 @@ static enum nccl_row_kind nccl_row(struct nccl_row *out, const struct nccl_words
     out->blocks[0] = out->blocks[1] = none;
     int after = without_timestamp(words) - type - 1, middle = after - columns->n_trail;
     if (middle != columns->middle && middle != 0) { /* blank columns are left blank together */
-        snprintf(why, n, "%d values behind the type where the column names have %d; is the row cut?", after,
+        snprintf(why, n,
+            "%d values behind the type where the column names have %d; is the row cut?", after,
             columns->middle + columns->n_trail);
         return NCCL_ROW_BROKEN;
     }
@@ -219,7 +234,8 @@ static enum nccl_row_kind nccl_row(struct nccl_row *out, const struct nccl_words
 
 enum { MAX_RANKS = 1 << 16 };
 
-/* What is known before a table, from the comments of the whole file and from the banner of the run. */
+/* What is known before a table, from the comments of the whole file and from the banner of the run.
+ */
 struct text_reader {
     struct nccl_tables *t;
     struct nccl_table stated;      /* by comments */
@@ -294,7 +310,9 @@ static int nccl_text_whole_number(const char *value)
     char *end = NULL;
     errno = 0;
     long n = strtol(value, &end, 10);
-    return errno == 0 && end != value && (*end == '\0' || *end == ' ') && n > 0 && n <= INT32_MAX ? (int)n : 0;
+    return errno == 0 && end != value && (*end == '\0' || *end == ' ') && n > 0 && n <= INT32_MAX
+               ? (int)n
+               : 0;
 }
 
 /* Words, as "not stated" or "8-32", state nothing; a number is one that can be. */
@@ -354,10 +372,12 @@ static void take_rank(struct text_reader *r, const char *text)
 {
     int rank = 0, group = 0, at = 0;
     char host[256];
-    if (sscanf(text, "Rank %d Group %d Pid %*d on %255s device %*d [%*[^]]]%n", &rank, &group, host, &at) < 3 ||
+    if (sscanf(text, "Rank %d Group %d Pid %*d on %255s device %*d [%*[^]]]%n", &rank, &group, host,
+            &at) < 3 ||
         at == 0) {
         group = 0;
-        if (sscanf(text, "Rank %d Pid %*d on %255s device %*d [%*[^]]]%n", &rank, host, &at) < 2 || at == 0)
+        if (sscanf(text, "Rank %d Pid %*d on %255s device %*d [%*[^]]]%n", &rank, host, &at) < 2 ||
+            at == 0)
             return;
     }
     if (rank < 0 || rank >= MAX_RANKS)
@@ -387,7 +407,9 @@ static const char *setting(const char *line, const char *name)
     at += strlen(name);
     if (*at == '=')
         return at + 1;
-    return strncmp(at, by_environment, sizeof by_environment - 1) == 0 ? at + sizeof by_environment - 1 : NULL;
+    return strncmp(at, by_environment, sizeof by_environment - 1) == 0
+               ? at + sizeof by_environment - 1
+               : NULL;
 }
 
 /* The program's name: letters before "_perf". */
@@ -397,7 +419,8 @@ static void nccl_text_take_program(struct text_reader *r, const char *line)
         const char *start = at;
         while (start > line && (islower((unsigned char)start[-1]) || start[-1] == '_'))
             start--;
-        const char *name = nccl_collective(arena_printf(r->t->arena, "%.*s", (int)(at - start), start));
+        const char *name =
+            nccl_collective(arena_printf(r->t->arena, "%.*s", (int)(at - start), start));
         if (!name)
             continue;
         new_run(r);
@@ -416,7 +439,8 @@ static void take_banner(struct text_reader *r, const char *line)
     if ((at = strstr(line, "Rank ")))
         take_rank(r, at);
     if ((at = strstr(line, version)) && isdigit((unsigned char)at[sizeof version - 1]))
-        r->run_version = nccl_text_keep(r, at + sizeof version - 1, strcspn(at + sizeof version - 1, " \t"));
+        r->run_version =
+            nccl_text_keep(r, at + sizeof version - 1, strcspn(at + sizeof version - 1, " \t"));
     if ((at = setting(line, "NCCL_ALGO"))) {
         new_run(r);
         r->run.algorithm = nccl_algorithm(at);
@@ -461,8 +485,8 @@ static void begin_table(struct text_reader *r, int line)
     r->footer = false;
 }
 
-/* What mpirun --tag-output puts before what a rank prints, "[1,0]<stdout>:" or "[0]", and again where the rank printed
- * a line in parts, so within rows. All of them are taken out. */
+/* What mpirun --tag-output puts before what a rank prints, "[1,0]<stdout>:" or "[0]", and again
+ * where the rank printed a line in parts, so within rows. All of them are taken out. */
 static void take_out_tags(char *line)
 {
     enum { MOST = 64 };
@@ -490,13 +514,15 @@ static void take_line(struct text_reader *r, const struct input_line *line)
     nccl_split(&words, line->text);
     if (nccl_columns(&r->columns, &words)) {
         if (r->columns.cpu_time)
-            nccl_refuse(r->t, line->number, "these are CPU times (-C 1), not durations; measure without -C");
+            nccl_refuse(r->t, line->number,
+                "these are CPU times (-C 1), not durations; measure without -C");
         begin_table(r, line->number);
         return;
     }
     struct nccl_row row = {.position = line->number, .line = line->number};
     char why[160];
-    switch (nccl_row(&row, &words, r->in_table ? &r->columns : NULL, line->terminated, why, sizeof why)) {
+    switch (nccl_row(
+        &row, &words, r->in_table ? &r->columns : NULL, line->terminated, why, sizeof why)) {
     case NCCL_ROW_NONE:
         return;
     case NCCL_ROW_BROKEN:

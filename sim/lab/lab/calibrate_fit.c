@@ -1,9 +1,10 @@
 /* flopcast calibrate fit: one command for all fits; the first word says which, none means the
  * GPUs.
  *
- * calibrate_fit_take_argument() reads the word, then files, which only nccl and measure take; calibrate_fit_check()
- * refuses options that belong to another fit, as every fit shares one table of options. The functions fit_... load,
- * solve, print and, where asked, write or store. Messages go to one diag, so a fit that fails is reported at the end.
+ * calibrate_fit_take_argument() reads the word, then files, which only nccl and measure take;
+ * calibrate_fit_check() refuses options that belong to another fit, as every fit shares one table
+ * of options. The functions fit_... load, solve, print and, where asked, write or store. Messages
+ * go to one diag, so a fit that fails is reported at the end.
  *
  * What is subtle: "nccl" alone fits flopcast's own tables, with logs and --topology the user's
  * cluster: both words are one entry of fit_names. training reads FOLDER/training.yaml as base
@@ -61,16 +62,19 @@ static void calibrate_fit_take_argument(void *self, const struct argument *argum
     struct fit_command *command = self;
     const struct argp_state *state = argument->state;
     const char *arg = argument->text;
-    bool takes_files = command->what == FIT_NCCL || (command->what == FIT_MEASURE && command->files.n == 0);
+    bool takes_files =
+        command->what == FIT_NCCL || (command->what == FIT_MEASURE && command->files.n == 0);
     if (state->arg_num > 0 && takes_files) {
         vec_push(&command->files, arg);
         return;
     }
-    while (fit_names[command->what] && (state->arg_num > 0 || strcmp(fit_names[command->what], arg) != 0))
+    while (fit_names[command->what] &&
+           (state->arg_num > 0 || strcmp(fit_names[command->what], arg) != 0))
         command->what++;
     if (!fit_names[command->what])
         argp_error(state,
-            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'overlap', 'direct', 'measure FILE', or "
+            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'overlap', "
+            "'direct', 'measure FILE', or "
             "nothing for the GPUs",
             arg);
 }
@@ -79,12 +83,13 @@ static void calibrate_fit_check(void *self, struct argp_state *state)
 {
     const struct fit_command *command = self;
     bool logs = command->what == FIT_NCCL && command->files.n > 0;
-    if (command->what == FIT_MEASURE ? command->files.n == 0 || !command->gpu : command->gpu != NULL)
-        argp_error(
-            state, "a file of flopcast_measure and its --gpu FILE go together: calibrate fit measure FILE --gpu FILE");
+    if (command->what == FIT_MEASURE ? command->files.n == 0 || !command->gpu
+                                     : command->gpu != NULL)
+        argp_error(state, "a file of flopcast_measure and its --gpu FILE go together: calibrate "
+                          "fit measure FILE --gpu FILE");
     if (logs != (command->topology != NULL))
-        argp_error(state,
-            "logs of nccl-tests and their --topology FILE go together: calibrate fit nccl LOG... --topology FILE");
+        argp_error(state, "logs of nccl-tests and their --topology FILE go together: calibrate fit "
+                          "nccl LOG... --topology FILE");
     bool fits_files = logs || command->what == FIT_MEASURE || command->what == FIT_TRAINING;
     if (!logs && (command->nccl.collective || command->nccl.ranks > 0 || command->nccl.nodes > 0))
         argp_error(state, "--collective, --ranks and --nodes are for: calibrate fit nccl LOG...");
@@ -92,7 +97,8 @@ static void calibrate_fit_check(void *self, struct argp_state *state)
         argp_error(state, "--out is for: calibrate fit nccl LOG..., measure, and training");
     if (command->db && command->what != FIT_GPUS && command->what != FIT_NCCL)
         argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
-    if (command->correlations && (logs || (command->what != FIT_NCCL && command->what != FIT_TRAINING)))
+    if (command->correlations &&
+        (logs || (command->what != FIT_NCCL && command->what != FIT_TRAINING)))
         argp_error(state, "--correlations is for: calibrate fit nccl, and training");
     if (command->tables.list.n > 0 && command->what != FIT_TRAINING)
         argp_error(state, "--measurements is for: calibrate fit training");
@@ -108,30 +114,39 @@ static void calibrate_fit_take_measurements(void *tables, const struct argument 
 #define AT(at) .member = offsetof(struct fit_command, at)
 static const struct command_option options[] = {
     {"measured", "FOLDER",
-        "Measurements (default: flopcast's results/measured); training: its training.csv, and training.yaml where that "
+        "Measurements (default: flopcast's results/measured); training: its training.csv, and "
+        "training.yaml where that "
         "is not flopcast's",
         OPTION_TEXT, AT(measured)},
-    {"measurements", "FILE.csv", "training: this table of runs in place of training.csv; may be given several times",
+    {"measurements", "FILE.csv",
+        "training: this table of runs in place of training.csv; may be given several times",
         OPTION_TAKE, AT(tables), .take = calibrate_fit_take_measurements, .flags = OPTION_LIST},
     {"gpus", "FOLDER", "GPU files (default: flopcast's topologies/gpus)", OPTION_TEXT, AT(gpus)},
-    {"clusters", "FOLDER", "Cluster files (default: flopcast's topologies/clusters)", OPTION_TEXT, AT(clusters)},
+    {"clusters", "FOLDER", "Cluster files (default: flopcast's topologies/clusters)", OPTION_TEXT,
+        AT(clusters)},
     {"db", "PATH",
-        "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`",
+        "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for "
+        "`flopcast plot gemm`",
         OPTION_TEXT, AT(db)},
-    {"gpu", "FILE", "measure: the GPU that was measured, a file of topologies/gpus", OPTION_TEXT, AT(gpu)},
-    {"topology", "FILE", "nccl LOG...: the cluster that they are of, a file of topologies/clusters", OPTION_TEXT,
-        AT(topology)},
+    {"gpu", "FILE", "measure: the GPU that was measured, a file of topologies/gpus", OPTION_TEXT,
+        AT(gpu)},
+    {"topology", "FILE", "nccl LOG...: the cluster that they are of, a file of topologies/clusters",
+        OPTION_TEXT, AT(topology)},
     LOG_OPTIONS("nccl LOG...: ", struct fit_command),
     {"out", "FILE",
-        "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of the cluster, "
-        "MINE.yaml, and beside it MINE-node.yaml, where numbers of its node were fitted; of measure that of the GPU; "
+        "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of "
+        "the cluster, "
+        "MINE.yaml, and beside it MINE-node.yaml, where numbers of its node were fitted; of "
+        "measure that of the GPU; "
         "training: into this folder, GPU files and stack profiles",
         OPTION_TEXT, AT(out)},
     {"correlations", NULL,
-        "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml",
+        "nccl, training: print the correlations of the fit, an entry of "
+        "topologies/fitted/correlations.yaml",
         OPTION_FLAG, AT(correlations)},
     {"cross-validate", NULL,
-        "training: leave out one source and model after the other, and print how well the fit to the rest predicts it "
+        "training: leave out one source and model after the other, and print how well the fit to "
+        "the rest predicts it "
         "(ten minutes)",
         OPTION_FLAG, AT(cross_validate)},
     {0},
@@ -141,7 +156,8 @@ static void fit_gpus(const struct fit_command *command, struct arena *arena, str
 {
     struct store *store = NULL;
     enum status status = gpu_fit_print(stdout, command->measured, command->gpus, arena, diag);
-    if (status != STATUS_OK || !command->db || store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
+    if (status != STATUS_OK || !command->db ||
+        store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
         return;
     gpu_fit_store(command->measured, command->gpus, store, arena, diag);
     store_close(store);
@@ -171,7 +187,8 @@ static void fit_nccl(const struct fit_command *command, struct arena *arena, str
 {
     struct nccl_fit fit;
     struct store *store = NULL;
-    enum status status = command->db ? store_open(&store, command->db, STORE_WRITE, diag) : STATUS_OK;
+    enum status status =
+        command->db ? store_open(&store, command->db, STORE_WRITE, diag) : STATUS_OK;
     if (status == STATUS_OK)
         status = nccl_fit_load(&fit, command->measured, command->clusters, arena, diag);
     else
@@ -190,7 +207,8 @@ static void fit_nccl(const struct fit_command *command, struct arena *arena, str
 
 static void fit_logs(const struct fit_command *command, struct arena *arena, struct diag *diag)
 {
-    const struct logs_request request = {.topology = files_find(arena, FILES_CLUSTERS, command->topology),
+    const struct logs_request request = {
+        .topology = files_find(arena, FILES_CLUSTERS, command->topology),
         .logs = command->files.at,
         .n_logs = command->files.n,
         .nccl = command->nccl};
@@ -204,22 +222,25 @@ static void fit_logs(const struct fit_command *command, struct arena *arena, str
     }
     if (status == STATUS_OK && command->out)
         status = logs_fit_write(&fit, &request, command->out, arena, diag);
-    if (status == STATUS_OK && command->db && store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)
+    if (status == STATUS_OK && command->db &&
+        store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)
         nccl_fit_store(&fit.nccl, command->files.at[0], store, diag);
     store_close(store);
     logs_fit_free(&fit);
 }
 
-static void fit_training(
-    const struct fit_command *command, const char *table, const char *base, struct arena *arena, struct diag *diag)
+static void fit_training(const struct fit_command *command, const char *table, const char *base,
+    struct arena *arena, struct diag *diag)
 {
     struct training_fit fit = {0};
     const struct tables *given = &command->tables;
-    enum status status = given->list.n > 0 ? training_fit_load_tables(
-                                                 &fit, (const char *const *)given->list.at, given->list.n, base, diag)
-                                           : training_fit_load_tables(&fit, &table, 1, base, diag);
+    enum status status = given->list.n > 0
+                             ? training_fit_load_tables(&fit, (const char *const *)given->list.at,
+                                   given->list.n, base, diag)
+                             : training_fit_load_tables(&fit, &table, 1, base, diag);
     if (status == STATUS_OK)
-        status = training_fit_priors(&fit, files_own(arena, "topologies/fitted/priors.yaml"), arena, diag);
+        status = training_fit_priors(
+            &fit, files_own(arena, "topologies/fitted/priors.yaml"), arena, diag);
     if (status == STATUS_OK && command->cross_validate) {
         training_fit_cross_validate(stdout, &fit, diag);
     } else if (status == STATUS_OK && command->correlations) {
@@ -253,27 +274,43 @@ int calibrate_fit(int argc, char **argv)
     const struct command_line line = {.options = options,
         .take = calibrate_fit_take_argument,
         .check = calibrate_fit_check,
-        .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | overlap | direct | measure "
+        .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | overlap "
+                    "| direct | measure "
                     "FILE --gpu FILE]",
-        .doc =
-            "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in "
-            "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every "
-            "table of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own cluster from your own "
-            "logs of nccl-tests; with 'training', the rates and costs of the host that only training shows, in "
-            "topologies/gpus and scenarios/stacks, from the rows of tables of runs that say used_in_fit (minutes); "
-            "with 'cluster', the "
-            "variation that cluster files assume, from the scaling curves among them (minutes); with "
-            "'kernels', the rates of A100 and GH200 from operators measured one by one, and the errors on shapes "
-            "held out; with 'overlap', what kernels lose beside collectives, from traces and published slowdowns; with "
-            "'direct', the rates of A100, Hopper and Blackwell from kernels measured alone by shape, and the errors on "
-            "shapes held out; with 'measure', a GPU's numbers from the times that flopcast_measure took on it.\v"
-            "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
-            "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those "
-            "of its node file only with logs of one node. What they do not determine stays as it is.\n\n"
-            "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
-            "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER "
-            "--out FOLDER. Numbers of kind fitted in its GPU file and stack profile are fitted again; assumed ones "
-            "only if a row names them: `used_in_fit: my-gpu.yaml: gemm_sustained`."};
+        .doc = "Compute the parameters of topologies/gpus again from the measurements, and print "
+               "them beside those in "
+               "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and "
+               "the errors of every "
+               "table of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own "
+               "cluster from your own "
+               "logs of nccl-tests; with 'training', the rates and costs of the host that only "
+               "training shows, in "
+               "topologies/gpus and scenarios/stacks, from the rows of tables of runs that say "
+               "used_in_fit (minutes); "
+               "with 'cluster', the "
+               "variation that cluster files assume, from the scaling curves among them (minutes); "
+               "with "
+               "'kernels', the rates of A100 and GH200 from operators measured one by one, and the "
+               "errors on shapes "
+               "held out; with 'overlap', what kernels lose beside collectives, from traces and "
+               "published slowdowns; with "
+               "'direct', the rates of A100, Hopper and Blackwell from kernels measured alone by "
+               "shape, and the errors on "
+               "shapes held out; with 'measure', a GPU's numbers from the times that "
+               "flopcast_measure took on it.\v"
+               "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node "
+               "and on several; all "
+               "together determine the numbers of a copy of the cluster file that is nearest to "
+               "yours (--out), those "
+               "of its node file only with logs of one node. What they do not determine stays as "
+               "it is.\n\n"
+               "To your own runs: put their table, as `flopcast validate --measurements` takes it, "
+               "into a folder as "
+               "training.csv, name the GPU file in used_in_fit of each row, and give 'training' "
+               "--measured FOLDER "
+               "--out FOLDER. Numbers of kind fitted in its GPU file and stack profile are fitted "
+               "again; assumed ones "
+               "only if a row names them: `used_in_fit: my-gpu.yaml: gemm_sustained`."};
     struct arena arena = ARENA_INIT;
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),

@@ -28,16 +28,19 @@ static void calibrate_import_take_argument(void *self, const struct argument *ar
             command->has_format = true;
             return;
         }
-    argp_error(argument->state, "'%s' is nothing to import; there are: nccl-tests, nsys, kineto, measure, direct",
+    argp_error(argument->state,
+        "'%s' is nothing to import; there are: nccl-tests, nsys, kineto, measure, direct",
         argument->text);
 }
 
 static void calibrate_import_check(void *self, struct argp_state *state)
 {
     const struct import_command *command = self;
-    bool of_nccl = command->csv || command->nccl.collective || command->nccl.ranks || command->nccl.nodes;
+    bool of_nccl =
+        command->csv || command->nccl.collective || command->nccl.ranks || command->nccl.nodes;
     if (!command->has_format)
-        argp_error(state, "what to import is missing; there are: nccl-tests, nsys, kineto, measure, direct");
+        argp_error(state,
+            "what to import is missing; there are: nccl-tests, nsys, kineto, measure, direct");
     if (command->files.n == 0)
         argp_error(state, "a file is missing");
     if (command->format != IMPORT_NCCL_TESTS && of_nccl)
@@ -45,7 +48,8 @@ static void calibrate_import_check(void *self, struct argp_state *state)
     if (command->format == IMPORT_NSYS && command->files.n > 1)
         argp_error(state, "one profile at a time; '%s' is a second one", command->files.at[1]);
     if ((command->format == IMPORT_MEASURE || command->format == IMPORT_DIRECT) && command->db)
-        argp_error(state, "%s stores nothing; leave out --db", import_format_names[command->format]);
+        argp_error(
+            state, "%s stores nothing; leave out --db", import_format_names[command->format]);
     if (command->csv && command->db)
         argp_error(state, "--format csv stores nothing; leave out --db");
 }
@@ -59,9 +63,10 @@ static void take_csv(void *csv, const struct argument *argument)
 
 #define AT(at) .member = offsetof(struct import_command, at)
 static const struct command_option options[] = {
-    {"db", "PATH", "The database (default: results/flopcast.db); made when there is none", OPTION_TEXT, AT(db)},
-    {"format", "csv", "Of nccl-tests: print the rows as CSV instead of storing them", OPTION_TAKE, AT(csv),
-        .take = take_csv},
+    {"db", "PATH", "The database (default: results/flopcast.db); made when there is none",
+        OPTION_TEXT, AT(db)},
+    {"format", "csv", "Of nccl-tests: print the rows as CSV instead of storing them", OPTION_TAKE,
+        AT(csv), .take = take_csv},
     LOG_OPTIONS("Of nccl-tests: ", struct import_command),
     {0},
 };
@@ -72,18 +77,25 @@ int calibrate_import(int argc, char **argv)
         .take = calibrate_import_take_argument,
         .check = calibrate_import_check,
         .args_doc = "nccl-tests|nsys|kineto|measure|direct FILE...",
-        .doc = "Put measurements into a database: logs of nccl-tests (text or JSON), a Nsight Systems export "
-               "(`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON also gzipped. Of the CSV of "
-               "flopcast_measure (measure) each row is checked and a summary "
-               "printed; it is not stored. Of tables of kernels measured alone (direct) the rows that "
-               "results/measured/direct.csv files are printed.\v"
-               "All files are stored or none. A file whose content is in the database is left out. Before a log, lines "
-               "as '# gpu: H100' may say what it does not: source, gpu, network, n_nodes, n_gpus, collective, algo, "
-               "proto."};
+        .doc =
+            "Put measurements into a database: logs of nccl-tests (text or JSON), a Nsight Systems "
+            "export "
+            "(`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON also "
+            "gzipped. Of the CSV of "
+            "flopcast_measure (measure) each row is checked and a summary "
+            "printed; it is not stored. Of tables of kernels measured alone (direct) the rows that "
+            "results/measured/direct.csv files are printed.\v"
+            "All files are stored or none. A file whose content is in the database is left out. "
+            "Before a log, lines "
+            "as '# gpu: H100' may say what it does not: source, gpu, network, n_nodes, n_gpus, "
+            "collective, algo, "
+            "proto."};
     struct import_command command = {0};
     command_line_parse(&line, argc, argv, &command);
-    const struct import_request request = {
-        .format = command.format, .files = command.files.at, .n_files = command.files.n, .nccl = command.nccl};
+    const struct import_request request = {.format = command.format,
+        .files = command.files.at,
+        .n_files = command.files.n,
+        .nccl = command.nccl};
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
     if (command.csv)
@@ -92,7 +104,8 @@ int calibrate_import(int argc, char **argv)
         import_print_measured(stdout, &request, &diag);
     else if (command.format == IMPORT_DIRECT)
         direct_print(stdout, request.files, request.n_files, &diag);
-    else if (store_open(&store, command.db ? command.db : "results/flopcast.db", STORE_WRITE, &diag) == STATUS_OK)
+    else if (store_open(&store, command.db ? command.db : "results/flopcast.db", STORE_WRITE,
+                 &diag) == STATUS_OK)
         import_store(store, &request, stdout, &diag);
     store_close(store);
     vec_free(&command.files);

@@ -44,8 +44,8 @@ static enum status put_pairs(struct store *store, const char *path, struct diag 
                 const struct record_cell pair[CELLS] = {cell_text("number", fit->keys[b]),
                     cell_text("fit", fit->ids[b]), cell_text("other", fit->keys[a]),
                     cell_text("other_fit", fit->ids[a]),
-                    cell_real("correlation", true, calibrate_show_correlation(fit, a, b)), cell_int("place", b),
-                    cell_int("other_place", a)};
+                    cell_real("correlation", true, calibrate_show_correlation(fit, a, b)),
+                    cell_int("place", b), cell_int("other_place", a)};
                 for (int c = 0; c < CELLS; c++)
                     vec_push(&cells, pair[c]);
             }
@@ -70,17 +70,17 @@ static void warn_near(void *self, int n, const struct store_value *values)
         diag_warn(warned->diag, (struct source_pos){.file = warned->path}, "%s", values[0].text);
 }
 
-/* How the filed numbers go together, the closest first. Of those that are nearly one, a sum or product of the two is
- * measured, and neither of them: a warning each. */
+/* How the filed numbers go together, the closest first. Of those that are nearly one, a sum or
+ * product of the two is measured, and neither of them: a warning each. */
 static void print_correlations(const char *path, struct diag *diag)
 {
     struct store *store = NULL;
     struct warned warned = {path, diag, 0};
     if (store_open_memory(&store, diag) == STATUS_OK && put_pairs(store, path, diag) == STATUS_OK &&
-        sheet_print(stdout, store, texts_find(calibrate_tables, "correlations"), RECORDS_TABLE, NULL, diag) ==
-            STATUS_OK)
-        store_query(store, texts_find(calibrate_tables, "correlations_near")->text, (struct source_pos){.file = path},
-            warn_near, &warned, diag);
+        sheet_print(stdout, store, texts_find(calibrate_tables, "correlations"), RECORDS_TABLE,
+            NULL, diag) == STATUS_OK)
+        store_query(store, texts_find(calibrate_tables, "correlations_near")->text,
+            (struct source_pos){.file = path}, warn_near, &warned, diag);
     store_close(store);
 }
 
@@ -90,8 +90,9 @@ struct show {
 };
 
 static const struct command_option options[] = {
-    {"db", "PATH", "The database of `flopcast calibrate fit nccl --db` (default: results/flopcast.db)", OPTION_TEXT,
-        .member = offsetof(struct show, db)},
+    {"db", "PATH",
+        "The database of `flopcast calibrate fit nccl --db` (default: results/flopcast.db)",
+        OPTION_TEXT, .member = offsetof(struct show, db)},
     RECORDS_OPTION(struct show),
     {0},
 };
@@ -107,11 +108,13 @@ int calibrate_show(int argc, char **argv)
     const struct command_line line = {.options = options,
         .take = calibrate_show_refuse,
         .common = COMMON_TABLE,
-        .doc =
-            "Print the newest fit of a database: every parameter with its standard error and the tables of nccl-tests "
-            "that it rests on (those whose prediction it moves), then these tables and what the fit leaves of "
-            "them, and how the filed numbers of all fits go together; above 0.95 that is warned of.\vflopcast plot "
-            "residuals draws what is left by size; flopcast plot busbw every table."};
+        .doc = "Print the newest fit of a database: every parameter with its standard error and "
+               "the tables of nccl-tests "
+               "that it rests on (those whose prediction it moves), then these tables and what the "
+               "fit leaves of "
+               "them, and how the filed numbers of all fits go together; above 0.95 that is warned "
+               "of.\vflopcast plot "
+               "residuals draws what is left by size; flopcast plot busbw every table."};
     struct show show = {.db = "results/flopcast.db"};
     command_line_parse(&line, argc, argv, &show);
     const char *db = show.db;
@@ -121,14 +124,16 @@ int calibrate_show(int argc, char **argv)
     enum status status = STATUS_OK;
     if (access(db, F_OK) != 0)
         status = diag_io(&diag, (struct source_pos){.file = db},
-            "cannot open the database: %s; make one with: flopcast calibrate fit nccl --db %s", strerror(errno), db);
+            "cannot open the database: %s; make one with: flopcast calibrate fit nccl --db %s",
+            strerror(errno), db);
     else
         status = store_open(&store, db, STORE_READ, &diag);
     bool table = show.format == RECORDS_TABLE;
     int rows = 0;
     if (status == STATUS_OK)
-        status = sheet_print(
-            stdout, store, texts_find(calibrate_tables, table ? "nccl" : "nccl_records"), show.format, &rows, &diag);
+        status = sheet_print(stdout, store,
+            texts_find(calibrate_tables, table ? "nccl" : "nccl_records"), show.format, &rows,
+            &diag);
     if (status == STATUS_OK && rows == 0)
         status = diag_input(&diag, (struct source_pos){0},
             "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE");

@@ -1,5 +1,5 @@
-/* The commands of measurements and fits. argv[0] is the whole name, as in "flopcast calibrate import". Return the exit
- * status; usage errors exit. */
+/* The commands of measurements and fits. argv[0] is the whole name, as in "flopcast calibrate
+ * import". Return the exit status; usage errors exit. */
 #ifndef FLOPCAST_LAB_LAB_H
 #define FLOPCAST_LAB_LAB_H
 

@@ -6,7 +6,8 @@ void argument_collective(void *name, const struct argument *argument)
     *out = nccl_collective(argument->text);
     if (!*out)
         argp_error(argument->state,
-            "--collective %s: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send_recv, "
+            "--collective %s: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
+            "all_to_all, send_recv, "
             "gather, scatter or hypercube is wanted",
             argument->text);
 }

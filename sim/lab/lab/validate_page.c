@@ -20,8 +20,8 @@ static const char BEGIN[] = "<!-- begin", WRITTEN[] = ": written by flopcast val
 
 static void put_evidence(FILE *out, const struct validate_page *page, struct diag *diag)
 {
-    static const char *const parts[] = {"page_source", "", "page_predictions", "made", "page_apart", "page_framework",
-        "page_layout", "page_gpus", "page_waiting", "page_claims"};
+    static const char *const parts[] = {"page_source", "", "page_predictions", "made", "page_apart",
+        "page_framework", "page_layout", "page_gpus", "page_waiting", "page_claims"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (*parts[i])
             sheet_markdown(out, page->evidence, texts_find(validate_tables, parts[i]), diag);
@@ -47,13 +47,15 @@ static char *validate_page_read_file(const char *path, struct diag *diag)
     return NULL;
 }
 
-/* The table that a marker names, page_NAME with '_' for what are no small letters; NULL: there is none. */
+/* The table that a marker names, page_NAME with '_' for what are no small letters; NULL: there is
+ * none. */
 static const struct text *validate_page_table_of(const char *name, size_t n)
 {
     char file[64] = "page_";
     size_t at = strlen(file);
     for (size_t i = 0; i < n && at + 1 < sizeof file; i++)
-        file[at++] = (char)(isalpha((unsigned char)name[i]) ? tolower((unsigned char)name[i]) : '_');
+        file[at++] =
+            (char)(isalpha((unsigned char)name[i]) ? tolower((unsigned char)name[i]) : '_');
     return texts_find(validate_tables, file);
 }
 
@@ -63,8 +65,9 @@ static bool put_part(FILE *out, const char *text, const char *before, const char
 {
     const char *name = text + strlen(BEGIN), *written = strstr(name, WRITTEN);
     bool evidence = written == name;
-    const struct text *table =
-        written && *name == ' ' ? validate_page_table_of(name + 1, (size_t)(written - name - 1)) : NULL;
+    const struct text *table = written && *name == ' '
+                                   ? validate_page_table_of(name + 1, (size_t)(written - name - 1))
+                                   : NULL;
     if (!evidence && !table)
         return false;
     *end = written + strlen(WRITTEN);
@@ -77,7 +80,8 @@ static bool put_part(FILE *out, const char *text, const char *before, const char
 }
 
 /* The text with its parts anew; false: no part is there, or one has no end. */
-static bool validate_page_rewrite(FILE *out, const char *text, const struct validate_page *page, struct diag *diag)
+static bool validate_page_rewrite(
+    FILE *out, const char *text, const struct validate_page *page, struct diag *diag)
 {
     int n = 0;
     for (const char *begin; (begin = strstr(text, BEGIN)); n++) {
@@ -90,7 +94,8 @@ static bool validate_page_rewrite(FILE *out, const char *text, const struct vali
     return n > 0;
 }
 
-enum status validate_page_write(const char *path, const struct validate_page *page, struct diag *diag)
+enum status validate_page_write(
+    const char *path, const struct validate_page *page, struct diag *diag)
 {
     struct source_pos at = {.file = path};
     char *text = validate_page_read_file(path, diag), *made = NULL;
@@ -100,7 +105,9 @@ enum status validate_page_write(const char *path, const struct validate_page *pa
     if (memory)
         fclose(memory);
     if (text && !good)
-        diag_input(diag, at, "has no lines '%s%.*s' and '%.*s', between which the tables go, or others that begin so",
+        diag_input(diag, at,
+            "has no lines '%s%.*s' and '%.*s', between which the tables go, or others that begin "
+            "so",
             BEGIN, (int)sizeof WRITTEN - 2, WRITTEN, (int)sizeof END - 2, END);
     if (good)
         file_write(path, made, size, diag);

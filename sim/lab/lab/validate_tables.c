@@ -17,13 +17,16 @@ static int evidence_cells(struct record_cell *cells, const struct validate_row *
     bool loaded = row->set.n_points == 1;
     const struct record_cell more[] = {
         cell_int("same", row->same),
-        cell_int("smallest", row->smallest + 1), /* the row of the curve's smallest cluster, where there is a ratio */
+        cell_int("smallest",
+            row->smallest +
+                1), /* the row of the curve's smallest cluster, where there is a ratio */
         cell_int("node_gpus", row->node_gpus),
         cell_text("apart", row->apart),
         cell_int("open", row->open),
         cell_text("suspected_cause", row->suspected_cause),
         cell_int("has_verdict", row->has_verdict),
-        row->interval.known ? cell_int("covered", row->interval.covers) : cell_text("covered", NULL),
+        row->interval.known ? cell_int("covered", row->interval.covers)
+                            : cell_text("covered", NULL),
         cell_real("first_sight_error", row->has_first_sight, row->first_sight_error),
         cell_int("first_sight_missed", row->first_sight_missed),
         cell_text("first_sight_file", row->first_sight_file),
@@ -56,12 +59,14 @@ enum status evidence_open(struct store **out, const struct validate_table *rows,
     static const struct validate_row nothing = {0};
     if (rows->rows.n == 0)
         n_cells = evidence_cells(none, &nothing);
-    status = store_put_rows(*out, "row", rows->rows.n ? cells.at : none, n_cells, rows->rows.n, diag);
+    status =
+        store_put_rows(*out, "row", rows->rows.n ? cells.at : none, n_cells, rows->rows.n, diag);
     vec_free(&cells);
     return status == STATUS_OK ? evidence_print(stdout, *out, "views", diag) : status;
 }
 
-enum status evidence_put_csv(struct store *evidence, const char *table, const char *path, struct diag *diag)
+enum status evidence_put_csv(
+    struct store *evidence, const char *table, const char *path, struct diag *diag)
 {
     struct csv_table *csv = NULL;
     enum status status = csv_load(&csv, path, diag);

@@ -1,4 +1,5 @@
-/* Matrix products: the shapes of the project's models, and how fast a GPU multiplies for half a minute. */
+/* Matrix products: the shapes of the project's models, and how fast a GPU multiplies for half a
+ * minute. */
 #include "microbench/microbench.h"
 
 #include <cublasLt.h>
@@ -8,7 +9,8 @@
 
 namespace {
 
-const size_t LT_WORKSPACE_BYTES = 32 << 20; /* what NVIDIA's documentation of cublasSetWorkspace advises for Hopper */
+const size_t LT_WORKSPACE_BYTES =
+    32 << 20; /* what NVIDIA's documentation of cublasSetWorkspace advises for Hopper */
 
 /* Weights [n, k] of linear layers of scenarios/models; m is the number of tokens. */
 const struct weight {
@@ -42,7 +44,8 @@ const struct weight {
 };
 const long long tokens[] = {512, 2048, 8192};
 
-/* Products of naive attention, batch = sequences x heads, of queries with keys and of scores with values. */
+/* Products of naive attention, batch = sequences x heads, of queries with keys and of scores with
+ * values. */
 const struct attention {
     const char *model;
     long long batch, seq, head;
@@ -77,9 +80,10 @@ cudaDataType_t operand_type(number dtype)
 
 } // namespace
 
-/* cuBLASLt takes 8-bit operands in the layout "tn" only; fp8 to bf16 (as TransformerEngine), int8 to int32. */
-static measure_launch lt_launch(
-    measure_session &session, number dtype, const void *a, const void *b, void *c, int m, int n, int k)
+/* cuBLASLt takes 8-bit operands in the layout "tn" only; fp8 to bf16 (as TransformerEngine), int8
+ * to int32. */
+static measure_launch lt_launch(measure_session &session, number dtype, const void *a,
+    const void *b, void *c, int m, int n, int k)
 {
     auto p = std::make_shared<lt_product>();
     bool fp8 = dtype == FP8;
@@ -89,13 +93,14 @@ static measure_launch lt_launch(
     CUBLAS_TRY(cublasLtCreate(&p->lt));
     CUBLAS_TRY(cublasLtMatmulDescCreate(
         &p->product, fp8 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32I, fp8 ? CUDA_R_32F : CUDA_R_32I));
-    CUBLAS_TRY(cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed));
+    CUBLAS_TRY(cublasLtMatmulDescSetAttribute(
+        p->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed));
     CUBLAS_TRY(cublasLtMatrixLayoutCreate(&p->a, operand_type(dtype), k, n, k));
     CUBLAS_TRY(cublasLtMatrixLayoutCreate(&p->b, operand_type(dtype), k, m, k));
     CUBLAS_TRY(cublasLtMatrixLayoutCreate(&p->c, fp8 ? CUDA_R_16BF : CUDA_R_32I, n, m, n));
     CUBLAS_TRY(cublasLtMatmulPreferenceCreate(&p->preference));
-    CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(
-        p->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &scratch_bytes, sizeof scratch_bytes));
+    CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(p->preference,
+        CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &scratch_bytes, sizeof scratch_bytes));
     int n_found = 0;
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
         p->lt, p->product, p->a, p->b, p->c, p->c, p->preference, 1, &p->found, &n_found);
@@ -105,19 +110,21 @@ static measure_launch lt_launch(
     return [=](cudaStream_t on) {
         const float one = 1, zero = 0;
         const int one_i = 1, zero_i = 0;
-        CUBLAS_TRY(cublasLtMatmul(p->lt, p->product, fp8 ? (const void *)&one : &one_i, b, p->a, a, p->b,
-            fp8 ? (const void *)&zero : &zero_i, c, p->c, c, p->c, &p->found.algo, scratch, LT_WORKSPACE_BYTES, on));
+        CUBLAS_TRY(cublasLtMatmul(p->lt, p->product, fp8 ? (const void *)&one : &one_i, b, p->a, a,
+            p->b, fp8 ? (const void *)&zero : &zero_i, c, p->c, c, p->c, &p->found.algo, scratch,
+            LT_WORKSPACE_BYTES, on));
     };
 }
 
-measure_launch measure_gemm_launch(
-    measure_session &session, number dtype, const char *layout, long long m, long long n, long long k, long long batch)
+measure_launch measure_gemm_launch(measure_session &session, number dtype, const char *layout,
+    long long m, long long n, long long k, long long batch)
 {
     void *a = measure_random(session, dtype, (size_t)(m * k * batch));
     void *b = measure_random(session, dtype, (size_t)(n * k * batch));
-    void *c = measure_take(session, (size_t)(m * n * batch) * (dtype == INT8     ? 4
-                                                                  : dtype == FP8 ? 2
-                                                                                 : number_bytes(dtype)));
+    void *c =
+        measure_take(session, (size_t)(m * n * batch) * (dtype == INT8     ? 4
+                                                            : dtype == FP8 ? 2
+                                                                           : number_bytes(dtype)));
     if (session.overflow)
         return measure_launch();
     if (dtype == FP8 || dtype == INT8)
@@ -127,18 +134,20 @@ measure_launch measure_gemm_launch(
     cublasComputeType_t compute = dtype == TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     cudaDataType_t type = operand_type(dtype);
     cublasHandle_t cublas = session.cublas;
-    /* Column-major cuBLAS computes the transpose of our row-major product: first operand B, second A. */
+    /* Column-major cuBLAS computes the transpose of our row-major product: first operand B, second
+     * A. */
     return [=](cudaStream_t on) {
         const float one = 1, zero = 0;
         CUBLAS_TRY(cublasSetStream(cublas, on));
-        CUBLAS_TRY(cublasGemmStridedBatchedEx(cublas, of_b, of_a, (int)n, (int)m, (int)k, &one, b, type,
-            (int)(of_b == CUBLAS_OP_T ? k : n), n * k, a, type, (int)(of_a == CUBLAS_OP_T ? m : k), m * k, &zero, c,
-            type, (int)n, m * n, (int)batch, compute, CUBLAS_GEMM_DEFAULT));
+        CUBLAS_TRY(cublasGemmStridedBatchedEx(cublas, of_b, of_a, (int)n, (int)m, (int)k, &one, b,
+            type, (int)(of_b == CUBLAS_OP_T ? k : n), n * k, a, type,
+            (int)(of_a == CUBLAS_OP_T ? m : k), m * k, &zero, c, type, (int)n, m * n, (int)batch,
+            compute, CUBLAS_GEMM_DEFAULT));
     };
 }
 
-static measure_case gemm_case(
-    const char *category, const char *kernel, number dtype, long long m, long long n, long long k, long long batch)
+static measure_case gemm_case(const char *category, const char *kernel, number dtype, long long m,
+    long long n, long long k, long long batch)
 {
     measure_case what = {};
     double result_bytes = dtype == INT8 ? 4 : dtype == FP8 ? 2 : (double)number_bytes(dtype);
@@ -150,13 +159,13 @@ static measure_case gemm_case(
     what.k = k;
     what.batch = batch;
     what.flop = 2.0 * (double)m * (double)n * (double)k * (double)batch;
-    what.bytes =
-        (double)batch * ((double)(m * k + n * k) * (double)number_bytes(dtype) + (double)(m * n) * result_bytes);
+    what.bytes = (double)batch * ((double)(m * k + n * k) * (double)number_bytes(dtype) +
+                                     (double)(m * n) * result_bytes);
     return what;
 }
 
-static void one_gemm(measure_session &session, const char *name, number dtype, const char *layout, long long m,
-    long long n, long long k, long long batch)
+static void one_gemm(measure_session &session, const char *name, number dtype, const char *layout,
+    long long m, long long n, long long k, long long batch)
 {
     char kernel[80];
     snprintf(kernel, sizeof kernel, "%s; %s", layout, name);
@@ -184,8 +193,9 @@ void measure_gemm(measure_session &session)
         }
 }
 
-/* One product again and again, as training does, against the same product after a rest. Each row is a window of half a
- * second with the clocks right after it; start_s orders them. "burst" is the first tenth of a second. */
+/* One product again and again, as training does, against the same product after a rest. Each row is
+ * a window of half a second with the clocks right after it; start_s orders them. "burst" is the
+ * first tenth of a second. */
 static void sustain(measure_session &session, number dtype)
 {
     const long long side = 8192; /* fills every GPU's SMs many times over */
@@ -204,7 +214,8 @@ static void sustain(measure_session &session, number dtype)
     session.overflow = false;
     measure_launch launch = measure_gemm_launch(session, dtype, "tn", side, side, side, 1);
     if (!launch) {
-        fprintf(stderr, "flopcast_measure: sustained %s: left out, not possible here\n", what.dtype);
+        fprintf(
+            stderr, "flopcast_measure: sustained %s: left out, not possible here\n", what.dtype);
         return;
     }
     launch(session.stream); /* loads the module */

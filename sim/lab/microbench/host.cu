@@ -3,7 +3,8 @@
 
 namespace {
 
-const int LAUNCHES = 500; /* fewer than a stream's queue holds (about 1000), so the host is never held up */
+const int LAUNCHES =
+    500; /* fewer than a stream's queue holds (about 1000), so the host is never held up */
 const int REPEATS = 20;
 
 __global__ void empty_kernel() {}
@@ -16,7 +17,8 @@ __global__ void empty_kernel_with_parameters(parameters) {}
 
 } // namespace
 
-static void launch_case(measure_session &session, const char *kernel, const std::function<double(cudaStream_t)> &time)
+static void launch_case(
+    measure_session &session, const char *kernel, const std::function<double(cudaStream_t)> &time)
 {
     measure_case what = {};
     what.category = "launch";
@@ -81,16 +83,17 @@ void measure_launching(measure_session &session)
         CUDA_TRY(cudaStreamSynchronize(on));
         return measure_now_s() - start_s;
     });
-    launch_case(session, "host records an event and lets a stream wait for it", [](cudaStream_t on) {
-        cudaEvent_t event;
-        CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-        double one_s = enqueue_s([=] {
-            CUDA_TRY(cudaEventRecord(event, on));
-            CUDA_TRY(cudaStreamWaitEvent(on, event, 0));
+    launch_case(
+        session, "host records an event and lets a stream wait for it", [](cudaStream_t on) {
+            cudaEvent_t event;
+            CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+            double one_s = enqueue_s([=] {
+                CUDA_TRY(cudaEventRecord(event, on));
+                CUDA_TRY(cudaStreamWaitEvent(on, event, 0));
+            });
+            CUDA_TRY(cudaEventDestroy(event));
+            return one_s;
         });
-        CUDA_TRY(cudaEventDestroy(event));
-        return one_s;
-    });
     launch_case(session, "two events around nothing, GPU", [](cudaStream_t on) {
         cudaEvent_t first, last;
         float ms = 0;
@@ -125,8 +128,9 @@ static measure_samples allocate(size_t bytes, bool time_free)
     return samples;
 }
 
-/* What PyTorch's caching allocator does when cudaMalloc fails: waits for the device, gives all cached blocks back, asks
- * again (c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks). Here with `blocks` cached blocks of this size. */
+/* What PyTorch's caching allocator does when cudaMalloc fails: waits for the device, gives all
+ * cached blocks back, asks again (c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks). Here
+ * with `blocks` cached blocks of this size. */
 static measure_samples retry(const measure_session &session, size_t bytes, int blocks)
 {
     measure_samples samples;
@@ -136,7 +140,8 @@ static measure_samples retry(const measure_session &session, size_t bytes, int b
         for (void *&block : cached)
             CUDA_TRY(cudaMalloc(&block, bytes));
         double start_s = measure_now_s();
-        if (cudaMalloc(&refused, session.total_bytes) == cudaSuccess) /* some of it is taken already */
+        if (cudaMalloc(&refused, session.total_bytes) ==
+            cudaSuccess) /* some of it is taken already */
             measure_fail(__FILE__, __LINE__, "cudaMalloc", "did not refuse all memory of the GPU");
         (void)cudaGetLastError();
         CUDA_TRY(cudaDeviceSynchronize());
@@ -161,7 +166,8 @@ void measure_memory(measure_session &session)
     measure_case what = {};
     what.category = "memory";
     what.kernel = "context, driver and other processes, after the first call";
-    measure_bytes(session, what, [&] { return (double)(session.total_bytes - session.free_at_start_bytes); });
+    measure_bytes(
+        session, what, [&] { return (double)(session.total_bytes - session.free_at_start_bytes); });
     what.kernel = "cuBLAS handle and its first product, bf16";
     measure_bytes(session, what, [&] {
         size_t free_before = 0, total = 0;
@@ -182,12 +188,14 @@ void measure_memory(measure_session &session)
 void measure_allocation(measure_session &session)
 {
     for (bool time_free : {false, true})
-        for (size_t bytes = 2 << 20; bytes <= (size_t)4 << 30; bytes *= 4) { /* 2 MiB: the page of cudaMalloc */
+        for (size_t bytes = 2 << 20; bytes <= (size_t)4 << 30;
+             bytes *= 4) { /* 2 MiB: the page of cudaMalloc */
             measure_case what = {};
             what.category = "allocation";
             what.kernel = time_free ? "cudaFree" : "cudaMalloc";
             what.bytes = (double)bytes;
-            measure_by(session, what, [=](measure_session &) { return allocate(bytes, time_free); });
+            measure_by(
+                session, what, [=](measure_session &) { return allocate(bytes, time_free); });
         }
     for (int blocks : {1, 8, 32, 128}) {
         measure_case what = {};

@@ -1,4 +1,5 @@
-/* flopcast_measure: its command line. sim/lab/microbench/README.md says what it measures and how. */
+/* flopcast_measure: its command line. sim/lab/microbench/README.md says what it measures and how.
+ */
 #include "microbench/microbench.h"
 
 #include <algorithm>
@@ -22,18 +23,25 @@ const struct category {
     {"allocation", "cudaMalloc, cudaFree, a refusal and its retry", measure_allocation},
     {"memory", "what the context and cuBLAS take", measure_memory},
     {"hbm", "copy, scale and triad by size and by the number of SMs that draw", measure_hbm},
-    {"transfer", "copies between host and GPU, pinned and pageable, and between GPUs", measure_transfer},
+    {"transfer", "copies between host and GPU, pinned and pageable, and between GPUs",
+        measure_transfer},
     {"norm", "layer norm and RMS norm", measure_norm},
     {"elementwise", "add, GELU, dropout, cast", measure_elementwise},
     {"embedding", "rows of a table, gathered", measure_embedding},
     {"loss", "cross-entropy with its gradient", measure_loss},
-    {"attention", "the passes of naive attention over its scores, one by one and fused", measure_attention},
-    {"optimizer", "steps of AdamW, fused and as the passes of _foreach operations, SGD and Lion", measure_optimizer},
-    {"gemm", "matrix products of the project's models: fp32, tf32, bf16, fp16, fp8, int8", measure_gemm},
+    {"attention", "the passes of naive attention over its scores, one by one and fused",
+        measure_attention},
+    {"optimizer", "steps of AdamW, fused and as the passes of _foreach operations, SGD and Lion",
+        measure_optimizer},
+    {"gemm", "matrix products of the project's models: fp32, tf32, bf16, fp16, fp8, int8",
+        measure_gemm},
     {"overlap", "a GEMM and a copy beside a copy that holds some SMs", measure_overlap},
-    {"nccl", "collectives on all GPUs, alone and beside a GEMM (rows of overlap); the communicator's memory",
+    {"nccl",
+        "collectives on all GPUs, alone and beside a GEMM (rows of overlap); the communicator's "
+        "memory",
         measure_nccl},
-    {"sustained", "one large GEMM for half a minute, with clocks, against the same after a rest", measure_sustained},
+    {"sustained", "one large GEMM for half a minute, with clocks, against the same after a rest",
+        measure_sustained},
 };
 
 struct command {
@@ -57,8 +65,8 @@ const argp_option options[] = {
 
 bool is_category(const char *name)
 {
-    return std::any_of(
-        std::begin(categories), std::end(categories), [=](const category &c) { return strcmp(c.name, name) == 0; });
+    return std::any_of(std::begin(categories), std::end(categories),
+        [=](const category &c) { return strcmp(c.name, name) == 0; });
 }
 
 bool is_date(const char *text)
@@ -132,9 +140,11 @@ int main(int argc, char **argv)
 {
     argp_err_exit_status = EXIT_USAGE;
     const argp parser = {options, parse, NULL,
-        "Measure this machine's GPU 0 (collectives: all GPUs) for flopcast and write one CSV, which `flopcast "
+        "Measure this machine's GPU 0 (collectives: all GPUs) for flopcast and write one CSV, "
+        "which `flopcast "
         "calibrate "
-        "import measure` reads.\vExit status: 0 measured, 77 no GPU, 2 usage, 1 any other fault. Let nothing else run "
+        "import measure` reads.\vExit status: 0 measured, 77 no GPU, 2 usage, 1 any other fault. "
+        "Let nothing else run "
         "on the GPU. All categories take some ten minutes (estimated).",
         NULL, NULL, NULL};
     command c = {NULL, NULL, false, false, 30, {}};
@@ -158,7 +168,8 @@ int main(int argc, char **argv)
     }
     int status = measure(c, out);
     if (fclose(out) != 0 || status != 0) {
-        fprintf(stderr, "flopcast_measure: error: cannot write %s\n", c.out ? c.out : "standard output");
+        fprintf(stderr, "flopcast_measure: error: cannot write %s\n",
+            c.out ? c.out : "standard output");
         return 1;
     }
     return 0;

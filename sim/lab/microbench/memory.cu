@@ -7,8 +7,8 @@
 namespace {
 
 const int SM_THREADS = 1024; /* of a block that has its SM for itself */
-const int UNROLL =
-    4; /* 16-byte loads in flight per thread: 64 KiB an SM, four times what latency x bandwidth asks for */
+const int UNROLL = 4; /* 16-byte loads in flight per thread: 64 KiB an SM, four times what latency x
+                         bandwidth asks for */
 
 enum stream_kind { COPY, SCALE, TRIAD };
 const char *const stream_names[] = {"copy", "scale", "triad"};
@@ -36,13 +36,15 @@ __global__ void stream_kernel(float4 *out, const float4 *a, const float4 *b, flo
 #pragma unroll
         for (int u = 0; u < UNROLL; u++)
             if (i + u * stride < n)
-                out[i + u * stride] = KIND == COPY    ? x[u]
-                                      : KIND == SCALE ? plus_scaled(make_float4(0, 0, 0, 0), f, x[u])
-                                                      : plus_scaled(x[u], f, y[u]);
+                out[i + u * stride] = KIND == COPY ? x[u]
+                                      : KIND == SCALE
+                                          ? plus_scaled(make_float4(0, 0, 0, 0), f, x[u])
+                                          : plus_scaled(x[u], f, y[u]);
     }
 }
 
-/* Waits, as a collective does for its peers: of each block one thread reads the clock, and nothing is moved. */
+/* Waits, as a collective does for its peers: of each block one thread reads the clock, and nothing
+ * is moved. */
 __global__ void hold_kernel(unsigned long long ns)
 {
     unsigned long long start, now;
@@ -52,7 +54,8 @@ __global__ void hold_kernel(unsigned long long ns)
     while (now - start < ns);
 }
 
-/* Blocks that take all shared memory of an SM stand alone on it, so `sms` blocks are on `sms` SMs. */
+/* Blocks that take all shared memory of an SM stand alone on it, so `sms` blocks are on `sms` SMs.
+ */
 template <class KERNEL> int whole_sm(KERNEL *kernel)
 {
     int shared = 0;
@@ -62,8 +65,8 @@ template <class KERNEL> int whole_sm(KERNEL *kernel)
 }
 
 template <stream_kind KIND>
-void stream_launch(
-    const measure_session &session, float4 *out, const float4 *a, const float4 *b, size_t n, int sms, cudaStream_t on)
+void stream_launch(const measure_session &session, float4 *out, const float4 *a, const float4 *b,
+    size_t n, int sms, cudaStream_t on)
 {
     int shared = sms > 0 ? whole_sm(stream_kernel<KIND>) : 0;
     int blocks = sms > 0 ? sms : session.sms * 2; /* two blocks of 1024 threads fill an SM */
@@ -97,9 +100,11 @@ static void stream(measure_session &session, stream_kind kind, size_t array_byte
     });
 }
 
-void measure_copy_by(const measure_session &session, void *dst, const void *src, size_t bytes, int sms, cudaStream_t on)
+void measure_copy_by(const measure_session &session, void *dst, const void *src, size_t bytes,
+    int sms, cudaStream_t on)
 {
-    stream_launch<COPY>(session, (float4 *)dst, (const float4 *)src, NULL, bytes / sizeof(float4), sms, on);
+    stream_launch<COPY>(
+        session, (float4 *)dst, (const float4 *)src, NULL, bytes / sizeof(float4), sms, on);
 }
 
 void measure_hold(double time_s, int sms, cudaStream_t on)
@@ -113,12 +118,15 @@ void measure_hbm(measure_session &session)
     for (stream_kind kind : {COPY, SCALE, TRIAD})
         for (size_t bytes = 64 << 10; bytes <= (size_t)1 << 30; bytes *= 4)
             stream(session, kind, bytes, 0);
-    for (stream_kind kind : {COPY, TRIAD}) /* 132: the SMs of H100; 148: B200. More than a GPU has is left out. */
-        for (int sms : {1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 108, 120, 132, 148})
+    for (stream_kind kind :
+        {COPY, TRIAD}) /* 132: the SMs of H100; 148: B200. More than a GPU has is left out. */
+        for (int sms :
+            {1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 108, 120, 132, 148})
             stream(session, kind, (size_t)512 << 20, sms);
 }
 
-/* The host waits for each copy: that is what a pageable one does anyway, and what a user of one copy sees. */
+/* The host waits for each copy: that is what a pageable one does anyway, and what a user of one
+ * copy sees. */
 static measure_samples time_copies(
     measure_session &session, void *dst, const void *src, size_t bytes, cudaMemcpyKind direction)
 {
@@ -136,7 +144,8 @@ static measure_samples time_copies(
 static void host_copy(measure_session &session, bool pinned, bool to_device, size_t bytes)
 {
     char kernel[40];
-    snprintf(kernel, sizeof kernel, "%s %s", to_device ? "h2d" : "d2h", pinned ? "pinned" : "pageable");
+    snprintf(
+        kernel, sizeof kernel, "%s %s", to_device ? "h2d" : "d2h", pinned ? "pinned" : "pageable");
     measure_case what = {};
     what.category = "transfer";
     what.kernel = kernel;
@@ -150,8 +159,9 @@ static void host_copy(measure_session &session, bool pinned, bool to_device, siz
         else if (!(host = malloc(bytes)))
             measure_fail(__FILE__, __LINE__, "malloc", "out of memory");
         memset(host, 0x5a, bytes); /* touches the pages */
-        measure_samples samples = to_device ? time_copies(s, device, host, bytes, cudaMemcpyHostToDevice)
-                                            : time_copies(s, host, device, bytes, cudaMemcpyDeviceToHost);
+        measure_samples samples = to_device
+                                      ? time_copies(s, device, host, bytes, cudaMemcpyHostToDevice)
+                                      : time_copies(s, host, device, bytes, cudaMemcpyDeviceToHost);
         if (pinned)
             CUDA_TRY(cudaFreeHost(host));
         else
@@ -184,8 +194,8 @@ static void peer_copy(measure_session &session, size_t bytes)
         CUDA_TRY(cudaSetDevice(1));
         CUDA_TRY(cudaMalloc(&to, bytes));
         CUDA_TRY(cudaSetDevice(0));
-        measure_samples samples =
-            measure_warm(s, [=](cudaStream_t on) { CUDA_TRY(cudaMemcpyPeerAsync(to, 1, from, 0, bytes, on)); });
+        measure_samples samples = measure_warm(
+            s, [=](cudaStream_t on) { CUDA_TRY(cudaMemcpyPeerAsync(to, 1, from, 0, bytes, on)); });
         CUDA_TRY(cudaFree(to));
         return samples;
     });

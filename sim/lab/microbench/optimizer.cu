@@ -1,5 +1,5 @@
-/* Steps in fp32: AdamW's as one kernel (fused=True) and as the passes of _foreach operations (foreach=True); SGD's with
- * and without momentum and Lion's (arXiv 2302.06675) as one kernel. */
+/* Steps in fp32: AdamW's as one kernel (fused=True) and as the passes of _foreach operations
+ * (foreach=True); SGD's with and without momentum and Lion's (arXiv 2302.06675) as one kernel. */
 #include "microbench/stream.cuh"
 
 namespace {
@@ -7,7 +7,8 @@ namespace {
 /* Decay 0.01, betas 0.9 and 0.999, rate 1e-4. n counts float4. */
 __global__ void adamw(float *p, const float *g, float *m, float *v, size_t n)
 {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x) {
         float weight[4], slope[4], first[4], second[4];
         load(weight, p, i);
         load(slope, g, i);
@@ -34,7 +35,8 @@ const struct {
 
 template <simple KIND> __global__ void simple_step(float *p, const float *g, float *m, size_t n)
 {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x) {
         float weight[4], slope[4], moment[4];
         load(weight, p, i);
         load(slope, g, i);
@@ -59,13 +61,14 @@ template <simple KIND> __global__ void simple_step(float *p, const float *g, flo
 
 template <simple KIND> void one_simple(measure_session &session, size_t n)
 {
-    measure_case what =
-        stream_case("optimizer", simples[KIND].name, FP32, 0, (long long)n, (double)n * 4 * simples[KIND].tensors);
+    measure_case what = stream_case("optimizer", simples[KIND].name, FP32, 0, (long long)n,
+        (double)n * 4 * simples[KIND].tensors);
     measure_kernel(session, what, [=](measure_session &s) {
         auto p = (float *)measure_random(s, FP32, n), g = (float *)measure_random(s, FP32, n);
         auto m = (float *)measure_random(s, FP32, n);
         int blocks = blocks_for<float>(s, n);
-        return [=](cudaStream_t on) { simple_step<KIND><<<blocks, THREADS, 0, on>>>(p, g, m, n / 4); };
+        return
+            [=](cudaStream_t on) { simple_step<KIND><<<blocks, THREADS, 0, on>>>(p, g, m, n / 4); };
     });
 }
 
@@ -74,12 +77,14 @@ enum pass { MUL, SQRT, LERP, ADDCMUL, ADDCDIV };
 const struct {
     const char *name;
     int tensors; /* read and written */
-} passes[] = {
-    {"foreach mul", 2}, {"foreach sqrt", 2}, {"foreach lerp", 3}, {"foreach addcmul", 4}, {"foreach addcdiv", 4}};
+} passes[] = {{"foreach mul", 2}, {"foreach sqrt", 2}, {"foreach lerp", 3}, {"foreach addcmul", 4},
+    {"foreach addcdiv", 4}};
 
-template <pass PASS> __global__ void foreach_pass(float *to, const float *y, const float *z, size_t n)
+template <pass PASS>
+__global__ void foreach_pass(float *to, const float *y, const float *z, size_t n)
 {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x) {
         float x[4], a[4], b[4];
         load(x, to, i);
         if (PASS >= LERP)
@@ -99,26 +104,31 @@ template <pass PASS> __global__ void foreach_pass(float *to, const float *y, con
 
 template <pass PASS> void one_pass(measure_session &session, size_t n)
 {
-    measure_case what =
-        stream_case("optimizer", passes[PASS].name, FP32, 0, (long long)n, (double)n * 4 * passes[PASS].tensors);
+    measure_case what = stream_case("optimizer", passes[PASS].name, FP32, 0, (long long)n,
+        (double)n * 4 * passes[PASS].tensors);
     measure_kernel(session, what, [=](measure_session &s) {
         auto x = (float *)measure_random(s, FP32, n), y = (float *)measure_random(s, FP32, n);
         auto z = (float *)measure_random(s, FP32, n);
         int blocks = blocks_for<float>(s, n);
-        return [=](cudaStream_t on) { foreach_pass<PASS><<<blocks, THREADS, 0, on>>>(x, y, z, n / 4); };
+        return [=](cudaStream_t on) {
+            foreach_pass<PASS><<<blocks, THREADS, 0, on>>>(x, y, z, n / 4);
+        };
     });
 }
 
 /* Reads p, g, m, v and writes p, m, v. */
 void fused(measure_session &session, size_t n)
 {
-    measure_kernel(session, stream_case("optimizer", "adamw fused", FP32, 0, (long long)n, (double)n * 4 * 7),
+    measure_kernel(session,
+        stream_case("optimizer", "adamw fused", FP32, 0, (long long)n, (double)n * 4 * 7),
         [=](measure_session &s) {
             auto p = (float *)measure_random(s, FP32, n), g = (float *)measure_random(s, FP32, n);
-            auto m = (float *)measure_random(s, FP32, n), v = (float *)measure_take(s, n * sizeof(float));
+            auto m = (float *)measure_random(s, FP32, n),
+                 v = (float *)measure_take(s, n * sizeof(float));
             int blocks = blocks_for<float>(s, n);
             if (!s.overflow)
-                CUDA_TRY(cudaMemsetAsync(v, 0, n * sizeof *v, s.stream)); /* a second moment is not negative */
+                CUDA_TRY(cudaMemsetAsync(
+                    v, 0, n * sizeof *v, s.stream)); /* a second moment is not negative */
             return [=](cudaStream_t on) { adamw<<<blocks, THREADS, 0, on>>>(p, g, m, v, n / 4); };
         });
 }

@@ -1,4 +1,5 @@
-/* What kernels cost each other: a kernel in front, timed alone and beside a background that lasts longer than it. */
+/* What kernels cost each other: a kernel in front, timed alone and beside a background that lasts
+ * longer than it. */
 #include "microbench/microbench.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace {
 const int FRONT_CALLS = 10; /* in a sample; the background is sized to last twice as long */
 const int SAMPLES = 12;
 
-/* A stream of the highest priority: a block of the background gets the next SM that is free, as NCCL's do. */
+/* A stream of the highest priority: a block of the background gets the next SM that is free, as
+ * NCCL's do. */
 cudaStream_t background_stream(void)
 {
     int lowest = 0, highest = 0;
@@ -31,9 +33,9 @@ double median_s(measure_samples samples)
 
 } // namespace
 
-/* Seconds of a call of front on stream `at`, while background calls run on stream `behind`. The front starts when the
- * first call of the background is done; a sample in which the background ended before the front is thrown away, for
- * it is not beside anything. */
+/* Seconds of a call of front on stream `at`, while background calls run on stream `behind`. The
+ * front starts when the first call of the background is done; a sample in which the background
+ * ended before the front is thrown away, for it is not beside anything. */
 static measure_samples time_beside(const measure_launch &front, cudaStream_t at, double front_s,
     const measure_launch &background, cudaStream_t behind, double background_s)
 {
@@ -69,13 +71,16 @@ static measure_samples time_beside(const measure_launch &front, cudaStream_t at,
 
 namespace {
 
-/* In front: products of m x n by k, of which the small ones fill the SMs once or a few times, and a copy (m 0). */
+/* In front: products of m x n by k, of which the small ones fill the SMs once or a few times, and a
+ * copy (m 0). */
 const struct front {
     const char *kernel;
     long long m, n, k;
 } fronts[] = {{"tn; square", 8192, 8192, 8192}, {"tn; square", 4096, 4096, 4096},
-    {"tn; llama3.1-8b ff in", 2048, 14336, 4096}, {"tn; llama3.1-8b q", 2048, 4096, 4096}, {"copy", 0, 0, 0}};
-const size_t FRONT_BYTES = (size_t)256 << 20, BACKGROUND_BYTES = (size_t)64 << 20; /* of the copies */
+    {"tn; llama3.1-8b ff in", 2048, 14336, 4096}, {"tn; llama3.1-8b q", 2048, 4096, 4096},
+    {"copy", 0, 0, 0}};
+const size_t FRONT_BYTES = (size_t)256 << 20,
+             BACKGROUND_BYTES = (size_t)64 << 20; /* of the copies */
 
 measure_case beside_case(const front &f, const char *beside)
 {
@@ -88,7 +93,8 @@ measure_case beside_case(const front &f, const char *beside)
     what.k = f.k;
     what.batch = f.m > 0;
     what.flop = 2.0 * (double)f.m * (double)f.n * (double)f.k;
-    what.bytes = f.m ? 2.0 * (double)(f.m * f.k + f.n * f.k + f.m * f.n) : 2.0 * (double)FRONT_BYTES;
+    what.bytes =
+        f.m ? 2.0 * (double)(f.m * f.k + f.n * f.k + f.m * f.n) : 2.0 * (double)FRONT_BYTES;
     what.beside = beside;
     return what;
 }
@@ -102,15 +108,18 @@ measure_launch front_launch(measure_session &s, const front &f)
     return [=](cudaStream_t on) { measure_copy_by(*at, to, from, FRONT_BYTES, 0, on); };
 }
 
-/* What a collective with this number of channels does to compute, without the collective: while it moves (a copy), or
- * waits (hold, one launch of which outlasts the kernel in front, so that no block of that gets its SMs). */
+/* What a collective with this number of channels does to compute, without the collective: while it
+ * moves (a copy), or waits (hold, one launch of which outlasts the kernel in front, so that no
+ * block of that gets its SMs). */
 measure_launch background_launch(measure_session &s, bool moves, int sms, double front_s)
 {
     const measure_session *at = &s;
     if (!moves)
         return [=](cudaStream_t on) { measure_hold(3 * FRONT_CALLS * front_s, sms, on); };
-    void *source = measure_random(s, FP32, BACKGROUND_BYTES / 4), *target = measure_take(s, BACKGROUND_BYTES);
-    return [=](cudaStream_t on) { measure_copy_by(*at, target, source, BACKGROUND_BYTES, sms, on); };
+    void *source = measure_random(s, FP32, BACKGROUND_BYTES / 4),
+         *target = measure_take(s, BACKGROUND_BYTES);
+    return
+        [=](cudaStream_t on) { measure_copy_by(*at, target, source, BACKGROUND_BYTES, sms, on); };
 }
 
 } // namespace
@@ -131,7 +140,8 @@ static void beside_sms(measure_session &session, const front &f, bool moves, int
             return measure_samples();
         double background_s = median_s(measure_warm(s, background));
         cudaStream_t behind = background_stream();
-        measure_samples samples = time_beside(front, s.stream, median_s(alone), background, behind, background_s);
+        measure_samples samples =
+            time_beside(front, s.stream, median_s(alone), background, behind, background_s);
         CUDA_TRY(cudaStreamDestroy(behind));
         return samples;
     });
@@ -149,17 +159,18 @@ void measure_overlap(measure_session &session)
 
 #ifdef FLOPCAST_MEASURE_NCCL
 
-#define NCCL_TRY(call)                                                                                                 \
-    do {                                                                                                               \
-        ncclResult_t error_ = (call);                                                                                  \
-        if (error_ != ncclSuccess)                                                                                     \
-            measure_fail(__FILE__, __LINE__, #call, ncclGetErrorString(error_));                                       \
+#define NCCL_TRY(call)                                                                             \
+    do {                                                                                           \
+        ncclResult_t error_ = (call);                                                              \
+        if (error_ != ncclSuccess)                                                                 \
+            measure_fail(__FILE__, __LINE__, #call, ncclGetErrorString(error_));                   \
     } while (0)
 
 namespace {
 
 const size_t NCCL_MOST_BYTES = (size_t)1 << 30;
-const char *const collectives[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"};
+const char *const collectives[] = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"};
 
 struct ring { /* one rank a GPU, all in this process */
     int gpus;
@@ -206,7 +217,8 @@ void make_ring(ring &r)
     r.to.resize(n);
     std::vector<float> data(NCCL_MOST_BYTES / sizeof(float));
     unsigned x = 1;
-    for (float &value : data) { /* the generator of Numerical Recipes: random enough not to be compressed */
+    for (float &value :
+        data) { /* the generator of Numerical Recipes: random enough not to be compressed */
         x = x * 1664525u + 1013904223u;
         value = (float)x * 0x1p-31f - 1.0f;
     }
@@ -261,7 +273,8 @@ measure_case collective_case(const char *category, int kind, size_t bytes, int g
     return what;
 }
 
-/* A collective beside a GEMM, and the GEMM beside the collective; on GPU 0, the others only communicate. */
+/* A collective beside a GEMM, and the GEMM beside the collective; on GPU 0, the others only
+ * communicate. */
 void beside_gemm(measure_session &session, const ring &r, int kind, bool collective_in_front)
 {
     const long long side = 8192;
@@ -284,8 +297,9 @@ void beside_gemm(measure_session &session, const ring &r, int kind, bool collect
         if (s.overflow)
             return measure_samples();
         double gemm_s = median_s(measure_warm(s, gemm)), comm_s = median_s(measure_warm(s, comm));
-        return collective_in_front ? time_beside(comm, r.streams[0], comm_s, gemm, s.stream, gemm_s)
-                                   : time_beside(gemm, s.stream, gemm_s, comm, r.streams[0], comm_s);
+        return collective_in_front
+                   ? time_beside(comm, r.streams[0], comm_s, gemm, s.stream, gemm_s)
+                   : time_beside(gemm, s.stream, gemm_s, comm, r.streams[0], comm_s);
     });
 }
 

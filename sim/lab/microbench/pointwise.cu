@@ -1,7 +1,8 @@
-/* Kernels that move bytes: the passes of naive attention, norms, elementwise, embedding, cross-entropy. Each moves data
- * as eager PyTorch's kernel does (one pass over HBM, 16 bytes a thread, one block a row where a row is reduced). bytes
- * are those that must pass HBM, every tensor read or written once: a row that is read again comes from L1 or L2. Flash
- * attention is not here: a short kernel would measure itself. */
+/* Kernels that move bytes: the passes of naive attention, norms, elementwise, embedding,
+ * cross-entropy. Each moves data as eager PyTorch's kernel does (one pass over HBM, 16 bytes a
+ * thread, one block a row where a row is reduced). bytes are those that must pass HBM, every tensor
+ * read or written once: a row that is read again comes from L1 or L2. Flash attention is not here:
+ * a short kernel would measure itself. */
 #include "microbench/stream.cuh"
 
 #include <algorithm>
@@ -16,13 +17,15 @@ __device__ bool kept(size_t i)
     return ((unsigned)i * 2654435761u >> 24) >= 26; /* 26 of 256: a tenth is dropped */
 }
 
-/* out from a and, for ADD and MASK, b (which repeats after `period`); DROPOUT also writes its mask of bytes. n and
- * period count packs. */
+/* out from a and, for ADD and MASK, b (which repeats after `period`); DROPOUT also writes its mask
+ * of bytes. n and period count packs. */
 template <op OP, class T>
-__global__ void pointwise(T *out, const T *a, const T *b, unsigned char *mask, size_t n, size_t period)
+__global__ void pointwise(
+    T *out, const T *a, const T *b, unsigned char *mask, size_t n, size_t period)
 {
     constexpr int W = WIDTH<T>;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x) {
         float x[W], other[W], keep[W];
         load(x, a, i);
         if (OP == ADD || OP == MASK)
@@ -71,7 +74,8 @@ template <reduction R> __device__ float of_block(float x)
 const float LOWEST = -3.0e38f; /* below every value in the data */
 
 /* The greatest of the first `limit` elements of a row, and the sum of exponentials over it. */
-template <class T> __device__ void row_sums(const T *row, int limit, float scale, float *top, float *sum)
+template <class T>
+__device__ void row_sums(const T *row, int limit, float scale, float *top, float *sum)
 {
     constexpr int W = WIDTH<T>;
     float x[W], most = LOWEST, total = 0;
@@ -91,7 +95,8 @@ template <class T> __device__ void row_sums(const T *row, int limit, float scale
 }
 
 /* FUSED: scale, causal mask and dropout in the same pass, as Megatron's fused softmax. */
-template <bool FUSED, class T> __global__ void softmax(T *out, const T *in, unsigned char *mask, int n)
+template <bool FUSED, class T>
+__global__ void softmax(T *out, const T *in, unsigned char *mask, int n)
 {
     constexpr int W = WIDTH<T>;
     const size_t at = (size_t)blockIdx.x * (size_t)n;
@@ -148,7 +153,8 @@ template <class T> __global__ void embedding(T *out, const T *table, const int *
 }
 
 /* Loss of a row of logits and its gradient: softmax, less one at the label. */
-template <class T> __global__ void cross_entropy(float *loss, T *gradient, const T *logits, const int *labels, int n)
+template <class T>
+__global__ void cross_entropy(float *loss, T *gradient, const T *logits, const int *labels, int n)
 {
     constexpr int W = WIDTH<T>;
     const size_t at = (size_t)blockIdx.x * (size_t)n;
@@ -176,7 +182,8 @@ template <class T> const number number_of = BF16;
 template <> const number number_of<float> = FP32;
 
 template <op OP, class T>
-void one_pointwise(measure_session &session, const char *category, const char *kernel, long long m, long long n)
+void one_pointwise(
+    measure_session &session, const char *category, const char *kernel, long long m, long long n)
 {
     double each = (double)(m * n), bytes = 2 * each * sizeof(T);
     size_t count = (size_t)(m * n), period = OP == MASK ? (size_t)(n * n) : count;
@@ -186,15 +193,18 @@ void one_pointwise(measure_session &session, const char *category, const char *k
         bytes += each;
     if (OP == CAST)
         bytes = each * (sizeof(T) + sizeof(bf16));
-    measure_kernel(session, stream_case(category, kernel, number_of<T>, m, n, bytes), [=](measure_session &s) {
-        T *a = (T *)measure_random(s, number_of<T>, count), *out = (T *)measure_take(s, count * sizeof(T));
-        T *b = OP == ADD || OP == MASK ? (T *)measure_random(s, number_of<T>, period) : NULL;
-        auto mask = OP == DROPOUT ? (unsigned char *)measure_take(s, count) : NULL;
-        int blocks = blocks_for<T>(s, count);
-        return [=](cudaStream_t on) {
-            pointwise<OP, T><<<blocks, THREADS, 0, on>>>(out, a, b, mask, count / WIDTH<T>, period / WIDTH<T>);
-        };
-    });
+    measure_kernel(
+        session, stream_case(category, kernel, number_of<T>, m, n, bytes), [=](measure_session &s) {
+            T *a = (T *)measure_random(s, number_of<T>, count),
+              *out = (T *)measure_take(s, count * sizeof(T));
+            T *b = OP == ADD || OP == MASK ? (T *)measure_random(s, number_of<T>, period) : NULL;
+            auto mask = OP == DROPOUT ? (unsigned char *)measure_take(s, count) : NULL;
+            int blocks = blocks_for<T>(s, count);
+            return [=](cudaStream_t on) {
+                pointwise<OP, T><<<blocks, THREADS, 0, on>>>(
+                    out, a, b, mask, count / WIDTH<T>, period / WIDTH<T>);
+            };
+        });
 }
 
 template <bool FUSED, class T> void one_softmax(measure_session &session, long long m, long long n)
@@ -202,55 +212,62 @@ template <bool FUSED, class T> void one_softmax(measure_session &session, long l
     double bytes = (double)(m * n) * (2 * sizeof(T) + (FUSED ? 1 : 0));
     size_t count = (size_t)(m * n);
     const char *kernel = FUSED ? "fused scale, causal mask, softmax, dropout" : "softmax";
-    measure_kernel(session, stream_case("attention", kernel, number_of<T>, m, n, bytes), [=](measure_session &s) {
-        T *in = (T *)measure_random(s, number_of<T>, count), *out = (T *)measure_take(s, count * sizeof(T));
-        auto mask = FUSED ? (unsigned char *)measure_take(s, count) : NULL;
-        return [=](cudaStream_t on) {
-            softmax<FUSED, T><<<(unsigned)m, row_threads<T>(n), 0, on>>>(out, in, mask, (int)n);
-        };
-    });
+    measure_kernel(session, stream_case("attention", kernel, number_of<T>, m, n, bytes),
+        [=](measure_session &s) {
+            T *in = (T *)measure_random(s, number_of<T>, count),
+              *out = (T *)measure_take(s, count * sizeof(T));
+            auto mask = FUSED ? (unsigned char *)measure_take(s, count) : NULL;
+            return [=](cudaStream_t on) {
+                softmax<FUSED, T><<<(unsigned)m, row_threads<T>(n), 0, on>>>(out, in, mask, (int)n);
+            };
+        });
 }
 
 template <bool CENTRED, class T> void one_norm(measure_session &session, long long m, long long n)
 {
     double bytes = 2 * (double)(m * n) * sizeof(T);
     const char *kernel = CENTRED ? "layer norm" : "rms norm";
-    measure_kernel(session, stream_case("norm", kernel, number_of<T>, m, n, bytes), [=](measure_session &s) {
-        T *in = (T *)measure_random(s, number_of<T>, (size_t)(m * n));
-        T *weight = (T *)measure_random(s, number_of<T>, (size_t)n);
-        T *out = (T *)measure_take(s, (size_t)(m * n) * sizeof(T));
-        return [=](cudaStream_t on) {
-            norm<CENTRED, T><<<(unsigned)m, row_threads<T>(n), 0, on>>>(out, in, weight, (int)n);
-        };
-    });
+    measure_kernel(
+        session, stream_case("norm", kernel, number_of<T>, m, n, bytes), [=](measure_session &s) {
+            T *in = (T *)measure_random(s, number_of<T>, (size_t)(m * n));
+            T *weight = (T *)measure_random(s, number_of<T>, (size_t)n);
+            T *out = (T *)measure_take(s, (size_t)(m * n) * sizeof(T));
+            return [=](cudaStream_t on) {
+                norm<CENTRED, T>
+                    <<<(unsigned)m, row_threads<T>(n), 0, on>>>(out, in, weight, (int)n);
+            };
+        });
 }
 
 template <class T> void one_embedding(measure_session &session, long long m, long long n, int vocab)
 {
     double bytes = (double)(m * n) * 2 * sizeof(T) + (double)m * sizeof(int);
-    measure_kernel(session, stream_case("embedding", "embedding", number_of<T>, m, n, bytes), [=](measure_session &s) {
-        T *table = (T *)measure_random(s, number_of<T>, (size_t)vocab * (size_t)n);
-        T *out = (T *)measure_take(s, (size_t)(m * n) * sizeof(T));
-        int *tokens = measure_indices(s, (size_t)m, vocab);
-        return [=](cudaStream_t on) {
-            embedding<T><<<(unsigned)m, row_threads<T>(n), 0, on>>>(out, table, tokens, (int)n);
-        };
-    });
+    measure_kernel(session, stream_case("embedding", "embedding", number_of<T>, m, n, bytes),
+        [=](measure_session &s) {
+            T *table = (T *)measure_random(s, number_of<T>, (size_t)vocab * (size_t)n);
+            T *out = (T *)measure_take(s, (size_t)(m * n) * sizeof(T));
+            int *tokens = measure_indices(s, (size_t)m, vocab);
+            return [=](cudaStream_t on) {
+                embedding<T><<<(unsigned)m, row_threads<T>(n), 0, on>>>(out, table, tokens, (int)n);
+            };
+        });
 }
 
 template <class T> void one_loss(measure_session &session, long long m, long long n)
 {
     double bytes = 2 * (double)(m * n) * sizeof(T);
     const char *kernel = "cross-entropy, forward and gradient";
-    measure_kernel(session, stream_case("loss", kernel, number_of<T>, m, n, bytes), [=](measure_session &s) {
-        T *logits = (T *)measure_random(s, number_of<T>, (size_t)(m * n));
-        T *gradient = (T *)measure_take(s, (size_t)(m * n) * sizeof(T));
-        auto loss = (float *)measure_take(s, (size_t)m * sizeof(float));
-        int *labels = measure_indices(s, (size_t)m, (int)n);
-        return [=](cudaStream_t on) {
-            cross_entropy<T><<<(unsigned)m, row_threads<T>(n), 0, on>>>(loss, gradient, logits, labels, (int)n);
-        };
-    });
+    measure_kernel(
+        session, stream_case("loss", kernel, number_of<T>, m, n, bytes), [=](measure_session &s) {
+            T *logits = (T *)measure_random(s, number_of<T>, (size_t)(m * n));
+            T *gradient = (T *)measure_take(s, (size_t)(m * n) * sizeof(T));
+            auto loss = (float *)measure_take(s, (size_t)m * sizeof(float));
+            int *labels = measure_indices(s, (size_t)m, (int)n);
+            return [=](cudaStream_t on) {
+                cross_entropy<T><<<(unsigned)m, row_threads<T>(n), 0, on>>>(
+                    loss, gradient, logits, labels, (int)n);
+            };
+        });
 }
 
 /* Rows = sequences x heads x queries, of as many keys: the first three attentions of gemm.cu. */

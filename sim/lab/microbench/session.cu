@@ -15,15 +15,18 @@ const char *const number_names[NUMBER_COUNT] = {"fp32", "tf32", "bf16", "fp16", 
 namespace {
 
 /* Choices of method; none of them describes hardware. */
-const double SAMPLE_S = 300e-6; /* a sample spans this much, so that the event's half microsecond is 0.2 % */
-const double CASE_S = 0.3;      /* spent on the samples of a case */
+const double SAMPLE_S =
+    300e-6; /* a sample spans this much, so that the event's half microsecond is 0.2 % */
+const double CASE_S = 0.3; /* spent on the samples of a case */
 const int SAMPLES_MIN = 10, SAMPLES_MAX = 50;
-const int GROUP_MAX = 200;             /* calls in a sample; the queue of a stream holds about 1000 */
+const int GROUP_MAX = 200; /* calls in a sample; the queue of a stream holds about 1000 */
 const size_t L2_MAX_BYTES = 256 << 20; /* twice the largest L2 of a GPU so far (B200: 126 MB) */
 const size_t WORKSPACE_BYTES = (size_t)16 << 30;
-const unsigned long long CLOCK_NS = 200000; /* over which cycles are counted: a tick of 1 us is 0.5 % of it */
+const unsigned long long CLOCK_NS =
+    200000; /* over which cycles are counted: a tick of 1 us is 0.5 % of it */
 
-/* nvml.h's declarations, as its documentation gives them: the header is not part of every toolkit. */
+/* nvml.h's declarations, as its documentation gives them: the header is not part of every toolkit.
+ */
 const int NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0;
 
 } // namespace
@@ -58,7 +61,8 @@ static measure_nvml *open_nvml(measure_session &session)
 {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
     if (!library) {
-        fprintf(stderr, "flopcast_measure: no libnvidia-ml.so.1, so memory clock, power and temperature stay empty\n");
+        fprintf(stderr, "flopcast_measure: no libnvidia-ml.so.1, so memory clock, power and "
+                        "temperature stay empty\n");
         return NULL;
     }
     auto init = (int (*)(void))dlsym(library, "nvmlInit_v2");
@@ -70,10 +74,10 @@ static measure_nvml *open_nvml(measure_session &session)
     nvml.temperature = (int (*)(void *, int, unsigned *))dlsym(library, "nvmlDeviceGetTemperature");
     char bus[32];
     CUDA_TRY(cudaDeviceGetPCIBusId(bus, sizeof bus, 0));
-    if (!init || !find || !driver || !nvml.clock || !nvml.power || !nvml.temperature || init() != 0 ||
-        find(bus, &nvml.device) != 0) {
-        fprintf(stderr,
-            "flopcast_measure: libnvidia-ml.so.1 does not answer, so memory clock, power and temperature stay empty\n");
+    if (!init || !find || !driver || !nvml.clock || !nvml.power || !nvml.temperature ||
+        init() != 0 || find(bus, &nvml.device) != 0) {
+        fprintf(stderr, "flopcast_measure: libnvidia-ml.so.1 does not answer, so memory clock, "
+                        "power and temperature stay empty\n");
         dlclose(library);
         return NULL;
     }
@@ -87,9 +91,11 @@ static void name_versions(measure_session &session)
     int runtime = 0, driver = 0;
     CUDA_TRY(cudaRuntimeGetVersion(&runtime));
     CUDA_TRY(cudaDriverGetVersion(&driver));
-    snprintf(session.cuda, sizeof session.cuda, "%d.%d", runtime / 1000, runtime % 1000 / 10); /* 13000 is 13.0 */
+    snprintf(session.cuda, sizeof session.cuda, "%d.%d", runtime / 1000,
+        runtime % 1000 / 10); /* 13000 is 13.0 */
     if (!session.driver[0])
-        snprintf(session.driver, sizeof session.driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
+        snprintf(
+            session.driver, sizeof session.driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
 }
 
 void measure_begin(measure_session &session)
@@ -130,8 +136,10 @@ void measure_end(measure_session &session)
 
 void measure_header(measure_session &session)
 {
-    fputs("category,kernel,dtype,m,n,k,batch,bytes,flop,sms,gpus,beside,cache,samples,time_us_median,time_us_min,"
-          "time_us_max,sm_clock_MHz,memory_clock_MHz,power_W,temperature_C,start_s,gpu,driver,cuda,date,version,kind\n",
+    fputs("category,kernel,dtype,m,n,k,batch,bytes,flop,sms,gpus,beside,cache,samples,time_us_"
+          "median,time_us_min,"
+          "time_us_max,sm_clock_MHz,memory_clock_MHz,power_W,temperature_C,start_s,gpu,driver,cuda,"
+          "date,version,kind\n",
         session.out);
 }
 
@@ -155,7 +163,8 @@ static __device__ unsigned long long global_ns(void)
     return ns;
 }
 
-/* Cycles of an SM and nanoseconds, from one tick of the GPU's timer (1 us apart on some) to another. */
+/* Cycles of an SM and nanoseconds, from one tick of the GPU's timer (1 us apart on some) to
+ * another. */
 static __global__ void count_cycles(unsigned long long *cycles_ns, unsigned long long span_ns)
 {
     unsigned long long before = global_ns(), first, last;
@@ -184,7 +193,8 @@ static double sm_clock_MHz(measure_session &session)
 static void put_state(measure_session &session)
 {
     unsigned memory = 0, milliwatt = 0, celsius = 0;
-    if (const measure_nvml *nvml = session.nvml) { /* a figure that the GPU does not report stays empty */
+    if (const measure_nvml *nvml =
+            session.nvml) { /* a figure that the GPU does not report stays empty */
         nvml->clock(nvml->device, NVML_CLOCK_MEM, &memory);
         nvml->power(nvml->device, &milliwatt);
         nvml->temperature(nvml->device, NVML_TEMPERATURE_GPU, &celsius);
@@ -237,7 +247,8 @@ void *measure_take(measure_session &session, size_t bytes)
     return session.workspace + session.used_bytes - padded;
 }
 
-/* Random bits from a counter (the finaliser of MurmurHash3, public domain): the same data in every run. */
+/* Random bits from a counter (the finaliser of MurmurHash3, public domain): the same data in every
+ * run. */
 static __device__ unsigned scramble(size_t i)
 {
     unsigned x = (unsigned)i ^ (unsigned)(i >> 32) * 0x9e3779b9u;
@@ -248,13 +259,15 @@ static __device__ unsigned scramble(size_t i)
 
 template <class T> static __global__ void fill(T *to, size_t n, float scale)
 {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x)
         to[i] = (T)(((float)scramble(i) * 0x1p-31f - 1.0f) * scale);
 }
 
 static __global__ void fill_indices(int *to, size_t n, unsigned below)
 {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x)
         to[i] = (int)(scramble(i) % below);
 }
 
@@ -300,8 +313,8 @@ static double between_s(cudaEvent_t first, cudaEvent_t last)
     return (double)ms * 1e-3;
 }
 
-/* Nothing waits for the host between two samples: the GPU never idles, and a sample is the time from one event to the
- * next. */
+/* Nothing waits for the host between two samples: the GPU never idles, and a sample is the time
+ * from one event to the next. */
 measure_samples measure_warm(measure_session &session, const measure_launch &launch)
 {
     std::vector<cudaEvent_t> events(SAMPLES_MAX + 1);
@@ -316,7 +329,8 @@ measure_samples measure_warm(measure_session &session, const measure_launch &lau
     CUDA_TRY(cudaStreamSynchronize(session.stream));
     double one_s = std::max(between_s(events[0], events[1]) / 3, 1e-7);
     int group = (int)std::min(std::max(SAMPLE_S / one_s, 1.0), (double)GROUP_MAX);
-    int n = (int)std::min(std::max(CASE_S / (one_s * group), (double)SAMPLES_MIN), (double)SAMPLES_MAX);
+    int n =
+        (int)std::min(std::max(CASE_S / (one_s * group), (double)SAMPLES_MIN), (double)SAMPLES_MAX);
     launch(session.stream); /* the first of a queue meets an idle GPU */
     CUDA_TRY(cudaEventRecord(events[0], session.stream));
     for (int i = 0; i < n; i++) {
@@ -333,7 +347,8 @@ measure_samples measure_warm(measure_session &session, const measure_launch &lau
     return samples;
 }
 
-/* Writing the flush buffer takes longer than launching, so the host is ahead when the kernel's turn comes. */
+/* Writing the flush buffer takes longer than launching, so the host is ahead when the kernel's turn
+ * comes. */
 static measure_samples time_cold(measure_session &session, const measure_launch &launch)
 {
     cudaEvent_t first, last;
@@ -353,8 +368,8 @@ static measure_samples time_cold(measure_session &session, const measure_launch 
     return samples;
 }
 
-void measure_by(
-    measure_session &session, const measure_case &what, const std::function<measure_samples(measure_session &)> &times)
+void measure_by(measure_session &session, const measure_case &what,
+    const std::function<measure_samples(measure_session &)> &times)
 {
     measure_samples samples;
     if (!session.dry_run) {
@@ -363,8 +378,8 @@ void measure_by(
         samples = times(session);
         CUDA_TRY(cudaGetLastError());
         if (samples.empty() || session.overflow) {
-            fprintf(stderr, "flopcast_measure: %s %s %s m=%lld n=%lld k=%lld: left out, %s\n", what.category,
-                what.kernel, what.dtype ? what.dtype : "", what.m, what.n, what.k,
+            fprintf(stderr, "flopcast_measure: %s %s %s m=%lld n=%lld k=%lld: left out, %s\n",
+                what.category, what.kernel, what.dtype ? what.dtype : "", what.m, what.n, what.k,
                 session.overflow ? "the workspace is too small" : "not possible here");
             return;
         }
@@ -372,7 +387,8 @@ void measure_by(
     measure_row(session, what, samples);
 }
 
-void measure_kernel(measure_session &session, const measure_case &what, const measure_prepare &prepare)
+void measure_kernel(
+    measure_session &session, const measure_case &what, const measure_prepare &prepare)
 {
     for (const char *cache : {"warm", "cold"}) {
         bool cold = strcmp(cache, "cold") == 0;
@@ -389,7 +405,8 @@ void measure_kernel(measure_session &session, const measure_case &what, const me
     }
 }
 
-void measure_bytes(measure_session &session, measure_case what, const std::function<double()> &bytes)
+void measure_bytes(
+    measure_session &session, measure_case what, const std::function<double()> &bytes)
 {
     if (!session.dry_run)
         what.bytes = bytes();

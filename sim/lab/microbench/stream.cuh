@@ -1,6 +1,6 @@
 /* Private to pointwise.cu and optimizer.cu: loads and stores of 16 bytes, as PyTorch's vectorised
- * kernels make them; narrower ones would leave bandwidth unused and measure themselves. Elements are float or bf16,
- * computed in float; counts are multiples of WIDTH. */
+ * kernels make them; narrower ones would leave bandwidth unused and measure themselves. Elements
+ * are float or bf16, computed in float; counts are multiples of WIDTH. */
 #ifndef FLOPCAST_MICROBENCH_STREAM_CUH
 #define FLOPCAST_MICROBENCH_STREAM_CUH
 
@@ -36,14 +36,16 @@ template <class T, int N> __device__ void store(T *p, size_t i, const float (&x)
     reinterpret_cast<pack<T, N> *>(p)[i] = v;
 }
 
-/* Blocks for count elements, each thread WIDTH of them at a time: at most 4 waves of 8 blocks an SM. */
+/* Blocks for count elements, each thread WIDTH of them at a time: at most 4 waves of 8 blocks an
+ * SM. */
 template <class T> int blocks_for(const measure_session &s, size_t count)
 {
     size_t each = THREADS * WIDTH<T>, wanted = (count + each - 1) / each, most = (size_t)s.sms * 32;
     return (int)(wanted < most ? wanted : most);
 }
 
-measure_case stream_case(const char *category, const char *kernel, number dtype, long long m, long long n, double bytes)
+measure_case stream_case(
+    const char *category, const char *kernel, number dtype, long long m, long long n, double bytes)
 {
     measure_case what = {};
     what.category = category;

@@ -46,7 +46,8 @@ static void first_sight_write_row(FILE *out, const struct validate_row *row, boo
 {
     csv_write_text(out, row->id);
     for (int i = 0; i < N_FIGURES; i++) {
-        double value = *(const double *)(const void *)((const char *)&row->predicted + figures[i].offset);
+        double value =
+            *(const double *)(const void *)((const char *)&row->predicted + figures[i].offset);
         fprintf(out, value > 0 ? ",%.10g" : ",", value);
     }
     struct scenario_identity inputs = {""};
@@ -63,10 +64,11 @@ static void write_head(FILE *out, bool uncommitted)
 {
     char commit[BUILD_COMMIT_SIZE];
     build_commit(commit);
-    fputs(
-        "# Predictions of `flopcast validate --predict`, made before the measurements were known; not to be changed.\n"
-        "# Columns of measurements hold what is predicted; predicted_by: version and build digest of the program; "
-        "inputs: digest of all that went in. Settings are those of the table at the commit.\n",
+    fputs("# Predictions of `flopcast validate --predict`, made before the measurements were "
+          "known; not to be changed.\n"
+          "# Columns of measurements hold what is predicted; predicted_by: version and build "
+          "digest of the program; "
+          "inputs: digest of all that went in. Settings are those of the table at the commit.\n",
         out);
     fprintf(out, "# commit %s%s\n", commit, uncommitted ? UNCOMMITTED ": no first sight" : "");
     fputs("id", out);
@@ -83,17 +85,20 @@ enum status validate_can_predict(const char *path, bool uncommitted, struct diag
     struct source_pos at = {.file = path};
     if (dirty && !uncommitted)
         return diag_input(diag, at,
-            "this program was built with uncommitted changes (%s), which nobody could build again; commit first and "
+            "this program was built with uncommitted changes (%s), which nobody could build again; "
+            "commit first and "
             "build again, or try it by --uncommitted, which makes no first sight",
             commit);
     if (strcmp(commit, "unknown") == 0 && !uncommitted)
         return diag_input(diag, at,
-            "of which commit this program was built is unknown; commit first and build again in that checkout, or try "
+            "of which commit this program was built is unknown; commit first and build again in "
+            "that checkout, or try "
             "it by --uncommitted, which makes no first sight");
     return STATUS_OK;
 }
 
-enum status validate_predict(const struct validate_table *table, const char *path, bool uncommitted, struct diag *diag)
+enum status validate_predict(
+    const struct validate_table *table, const char *path, bool uncommitted, struct diag *diag)
 {
     struct source_pos at = {.file = path};
     if (validate_can_predict(path, uncommitted, diag) != STATUS_OK)
@@ -104,7 +109,8 @@ enum status validate_predict(const struct validate_table *table, const char *pat
             "to be predicted");
     FILE *out = fopen(path, "wx");
     if (!out && errno == EEXIST)
-        return diag_input(diag, at, "the file is there already, and predictions are not made twice; name another file");
+        return diag_input(diag, at,
+            "the file is there already, and predictions are not made twice; name another file");
     if (!out)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));
     write_head(out, uncommitted);
@@ -124,14 +130,16 @@ static void take_first_sight(
     while (at < csv_rows(file) && strcmp(csv_cell(file, at, id), row->id) != 0)
         at++;
     if (at == csv_rows(file)) {
-        diag_input(
-            diag, csv_pos(row->csv, row->csv_row), "'%s' has no prediction of '%s'", row->first_sight_file, row->id);
+        diag_input(diag, csv_pos(row->csv, row->csv_row), "'%s' has no prediction of '%s'",
+            row->first_sight_file, row->id);
         return;
     }
-    row->predicted_by = arena_printf(arena, "%s", csv_cell(file, at, csv_column(file, "predicted_by")));
+    row->predicted_by =
+        arena_printf(arena, "%s", csv_cell(file, at, csv_column(file, "predicted_by")));
     if (strstr(row->predicted_by, UNCOMMITTED)) {
         diag_input(diag, csv_pos(row->csv, row->csv_row),
-            "'%s' was predicted with uncommitted changes, so it is no first sight; leave first_sight empty",
+            "'%s' was predicted with uncommitted changes, so it is no first sight; leave "
+            "first_sight empty",
             row->first_sight_file);
         return;
     }
@@ -145,7 +153,8 @@ static void take_first_sight(
         row->has_first_sight = predicted > 0;
         row->first_sight_missed = predicted <= 0;
         bool time = strcmp(speeds[i], "step_time_s") == 0;
-        row->first_sight_error = predicted > 0 ? (time ? measured / predicted : predicted / measured) - 1 : 0;
+        row->first_sight_error =
+            predicted > 0 ? (time ? measured / predicted : predicted / measured) - 1 : 0;
         return;
     }
 }
@@ -157,7 +166,8 @@ void validate_first_sight(struct validate_table *table, struct diag *diag)
     struct arena arena = ARENA_INIT; /* paths, which messages name */
     for (int i = 0; i < table->rows.n; i++) {
         struct validate_row *row = &table->rows.at[i];
-        row->first_sight_file = csv_cell(row->csv, row->csv_row, csv_column(row->csv, "first_sight"));
+        row->first_sight_file =
+            csv_cell(row->csv, row->csv_row, csv_column(row->csv, "first_sight"));
         if (!*row->first_sight_file)
             continue;
         const char *name = row->first_sight_file, *slash = strrchr(row->file, '/');

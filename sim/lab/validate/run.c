@@ -57,7 +57,8 @@ static bool is_before(const struct validate_row *row, const struct validate_row 
 /* Reruns are rows that are the same run (row->same), of whatever source. */
 static void set_slow_reruns(struct validate_table *table)
 {
-    static const char slow[] = "the same settings were measured more than 1.5 times as fast elsewhere";
+    static const char slow[] =
+        "the same settings were measured more than 1.5 times as fast elsewhere";
     double *fastest = xcalloc((size_t)table->rows.n + 1, sizeof *fastest);
     for (int i = 0; i < table->rows.n; i++) {
         const struct validate_row *row = &table->rows.at[i];
@@ -81,10 +82,13 @@ void validate_set_errors(struct validate_table *table)
         row->has_error = speeds(row, &measured, &predicted);
         if (row->has_error) {
             row->error = predicted / measured - 1;
-            row->measured.tokens_per_s_per_gpu = row->predicted.tokens_per_s_per_gpu * measured / predicted;
+            row->measured.tokens_per_s_per_gpu =
+                row->predicted.tokens_per_s_per_gpu * measured / predicted;
         }
-        bool allocated = row->measured.peak_reserved_bytes == 0 && row->measured.peak_allocated_bytes > 0;
-        row->measured_peak_bytes = allocated ? row->measured.peak_allocated_bytes : row->measured.peak_reserved_bytes;
+        bool allocated =
+            row->measured.peak_reserved_bytes == 0 && row->measured.peak_allocated_bytes > 0;
+        row->measured_peak_bytes =
+            allocated ? row->measured.peak_allocated_bytes : row->measured.peak_reserved_bytes;
         row->predicted_peak_bytes =
             allocated ? row->predicted.peak_allocated_bytes : row->predicted.peak_reserved_bytes;
     }
@@ -92,7 +96,8 @@ void validate_set_errors(struct validate_table *table)
         struct validate_row *row = &table->rows.at[i], *smallest = NULL;
         for (int j = 0; j < table->rows.n; j++) {
             struct validate_row *other = &table->rows.at[j];
-            if (other->curve == row->curve && other->has_error && (!smallest || is_before(other, smallest))) {
+            if (other->curve == row->curve && other->has_error &&
+                (!smallest || is_before(other, smallest))) {
                 smallest = other;
                 row->smallest = j;
             }
@@ -233,7 +238,8 @@ static void look_around(struct validated *all, double *cost)
         all->others[i] = share->shards > 0 && !all->others[i];
         if (!share->kept)
             continue;
-        all->known[i] = share->kept->find(share->kept->self, &all->runs[i].identity, &all->results[i]);
+        all->known[i] =
+            share->kept->find(share->kept->self, &all->runs[i].identity, &all->results[i]);
         if (all->known[i])
             keep_row(all, i);
     }
@@ -255,8 +261,12 @@ static void do_runs(struct validated *all, struct diag *diag)
     for (int i = 0; i < all->n; i++)
         skipped[i] = all->known[i] || all->others[i];
     int *order = crew_order(cost, all->n);
-    const struct crew_loop loop = {
-        .n = all->n, .order = order, .known = skipped, .self = all, .job = do_run, .ended = end_run};
+    const struct crew_loop loop = {.n = all->n,
+        .order = order,
+        .known = skipped,
+        .self = all,
+        .job = do_run,
+        .ended = end_run};
     crew_run(&loop, diag);
     for (int i = 0; i < all->n; i++)
         free(all->reasons[i]);
@@ -275,11 +285,14 @@ static void copy_result(struct validate_row *to, const struct validate_row *from
     to->predicted = from->predicted;
 }
 
-void validate_run(struct validate_table *table, scenario_progress progress, void *self, struct diag *diag)
+void validate_run(
+    struct validate_table *table, scenario_progress progress, void *self, struct diag *diag)
 {
     static const struct scenario_share nobody = {0};
-    struct validated all = {
-        .table = table, .share = table->share ? table->share : &nobody, .progress = progress, .self = self};
+    struct validated all = {.table = table,
+        .share = table->share ? table->share : &nobody,
+        .progress = progress,
+        .self = self};
     for (int i = 0; i < table->rows.n; i++)
         table->rows.at[i].waiting_share = -1;
     all.runs = distinct_runs(table, &all.n);

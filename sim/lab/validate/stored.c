@@ -23,9 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const columns[] = {"file", "base", "id", "settings", "inputs", "made_by", "model", "gpu", "strategy",
-    "framework", "layout", "status", "reason", "waiting_share", "tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
-    "peak_allocated_bytes", "peak_reserved_bytes", "mfu", "node_gpus"};
+static const char *const columns[] = {"file", "base", "id", "settings", "inputs", "made_by",
+    "model", "gpu", "strategy", "framework", "layout", "status", "reason", "waiting_share",
+    "tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s", "peak_allocated_bytes",
+    "peak_reserved_bytes", "mfu", "node_gpus"};
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
 /* Came after files were written; empty where a file lacks them. */
@@ -62,8 +63,8 @@ static void write_texts(FILE *out, const char *const *texts, size_t n)
 }
 
 /* head: file, and base in its first row. */
-static void stored_write_row(
-    FILE *out, const struct validate_row *row, const char *const head[2], const char *inputs, const char *made_by)
+static void stored_write_row(FILE *out, const struct validate_row *row, const char *const head[2],
+    const char *inputs, const char *made_by)
 {
     const struct validate_figures *p = &row->predicted;
     const char *const texts[] = {row->model, row->gpu, row->strategy, row->framework, row->layout,
@@ -74,8 +75,8 @@ static void stored_write_row(
     write_texts(out, (const char *const[]){inputs, made_by}, 2);
     write_texts(out, texts, sizeof texts / sizeof *texts);
     stored_write_number(out, row->waiting_share >= 0, row->waiting_share);
-    const double figures[] = {
-        p->tokens_per_s_per_gpu, p->tflops_per_gpu, p->step_time_s, p->peak_allocated_bytes, p->peak_reserved_bytes};
+    const double figures[] = {p->tokens_per_s_per_gpu, p->tflops_per_gpu, p->step_time_s,
+        p->peak_allocated_bytes, p->peak_reserved_bytes};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         stored_write_number(out, figures[i] > 0, figures[i]);
     stored_write_number(out, row->mfu > 0, row->mfu);
@@ -91,8 +92,8 @@ enum status validate_stored_write(
     size_t size = 0;
     FILE *out = open_memstream(&made, &size);
     BUG_IF(!out, "open_memstream failed");
-    fputs("# What flopcast " FLOPCAST_VERSION
-          " predicts of published runs: written by `flopcast validate --results`, read by `--from`.\n",
+    fputs("# What flopcast " FLOPCAST_VERSION " predicts of published runs: written by `flopcast "
+          "validate --results`, read by `--from`.\n",
         out);
     for (int c = 0; c < N_COLUMNS; c++)
         fprintf(out, "%s%s", c ? "," : "", columns[c]);
@@ -137,7 +138,8 @@ static const char *text(const struct stored *stored, int row, const char *column
 }
 
 /* False: the cell is empty. */
-static bool stored_number(const struct stored *stored, int row, const char *column, double *out, struct diag *diag)
+static bool stored_number(
+    const struct stored *stored, int row, const char *column, double *out, struct diag *diag)
 {
     int at = stored_place(stored, column);
     csv_number(stored->csv, row, at, 0, out, diag);
@@ -152,20 +154,21 @@ static int index_of(const char *name, const char *const *names)
     return names[i] ? i : -1;
 }
 
-static void stored_read_row(
-    struct validate_row *row, const struct stored *stored, int r, struct arena *arena, struct diag *diag)
+static void stored_read_row(struct validate_row *row, const struct stored *stored, int r,
+    struct arena *arena, struct diag *diag)
 {
     struct validate_figures *p = &row->predicted;
     const struct {
         const char **to, *column;
     } texts[] = {{&row->model, "model"}, {&row->gpu, "gpu"}, {&row->strategy, "strategy"},
-        {&row->framework, "framework"}, {&row->layout, "layout"}, {&row->reason, "reason"}, {&row->inputs, "inputs"},
-        {&row->made_by, "made_by"}};
+        {&row->framework, "framework"}, {&row->layout, "layout"}, {&row->reason, "reason"},
+        {&row->inputs, "inputs"}, {&row->made_by, "made_by"}};
     const struct {
         double *to;
         const char *column;
-    } numbers[] = {{&p->tokens_per_s_per_gpu, "tokens_per_s_per_gpu"}, {&p->tflops_per_gpu, "tflops_per_gpu"},
-        {&p->step_time_s, "step_time_s"}, {&p->peak_allocated_bytes, "peak_allocated_bytes"},
+    } numbers[] = {{&p->tokens_per_s_per_gpu, "tokens_per_s_per_gpu"},
+        {&p->tflops_per_gpu, "tflops_per_gpu"}, {&p->step_time_s, "step_time_s"},
+        {&p->peak_allocated_bytes, "peak_allocated_bytes"},
         {&p->peak_reserved_bytes, "peak_reserved_bytes"}, {&row->mfu, "mfu"}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i].to = arena_printf(arena, "%s", text(stored, r, texts[i].column));
@@ -179,21 +182,22 @@ static void stored_read_row(
     int status = index_of(text(stored, r, "status"), validate_status_names);
     row->status = status < 0 ? VALIDATE_NOT_SIMULATED : (enum validate_status)status;
     if (status < 0)
-        diag_input(diag, csv_pos(stored->csv, r), "status is '%s'; write the file again by --results",
-            text(stored, r, "status"));
+        diag_input(diag, csv_pos(stored->csv, r),
+            "status is '%s'; write the file again by --results", text(stored, r, "status"));
 }
 
 /* A file that the file at path names. */
 static const char *stored_find(struct arena *arena, const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
-    const char *joined =
-        *name == '/' || !slash ? name : arena_printf(arena, "%.*s/%s", (int)(slash - path), path, name);
+    const char *joined = *name == '/' || !slash
+                             ? name
+                             : arena_printf(arena, "%.*s/%s", (int)(slash - path), path, name);
     return arena_strdup(arena, files_find_from(arena, FILES_ANY, joined, name));
 }
 
-/* The row of an id, of rows first to end - 1: rows of the table mostly follow each other here as there, so that it is
- * asked of row next first. end: none has it. */
+/* The row of an id, of rows first to end - 1: rows of the table mostly follow each other here as
+ * there, so that it is asked of row next first. end: none has it. */
 static int row_of(const struct stored *stored, int first, int end, int next, const char *id)
 {
     const int column = stored_place(stored, "id"), n = end - first;
@@ -205,9 +209,10 @@ static int row_of(const struct stored *stored, int first, int end, int next, con
     return end;
 }
 
-/* The rows of one table, from row r of the file on that holds them; gives the row after the last. */
-static int read_table(
-    struct validate_table *out, const struct stored *stored, int r, const char *path, struct diag *diag)
+/* The rows of one table, from row r of the file on that holds them; gives the row after the last.
+ */
+static int read_table(struct validate_table *out, const struct stored *stored, int r,
+    const char *path, struct diag *diag)
 {
     const char *name = text(stored, r, "file"), *table = stored_find(&out->arena, path, name);
     const char *base = text(stored, r, "base");
@@ -224,25 +229,29 @@ static int read_table(
         int at = row_of(stored, r, end, next, row->id);
         next = at + 1;
         char digest[17];
-        snprintf(digest, sizeof digest, "%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
+        snprintf(
+            digest, sizeof digest, "%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
         bool same = at < end && strcmp(text(stored, at, "settings"), digest) == 0;
         lacking += at == end;
         changed += at < end && !same;
         if (same)
             stored_read_row(row, stored, at, &out->arena, diag);
         else if (!*row->reason)
-            row->reason = at == end ? "not in the file of results" : "its settings have changed since";
+            row->reason =
+                at == end ? "not in the file of results" : "its settings have changed since";
     }
     if (lacking + changed > 0)
         diag_warn(diag, (struct source_pos){.file = table},
-            "%d row%s not in '%s', %d with other settings there; write it again by `flopcast validate --all --results`",
+            "%d row%s not in '%s', %d with other settings there; write it again by `flopcast "
+            "validate --all --results`",
             lacking, plural(lacking), path, changed);
     return end;
 }
 
 static bool has_inputs(const void *self, int32_t row)
 {
-    const struct validate_row *const *pair = self; /* rows of the table, and the one that is looked for */
+    const struct validate_row *const *pair =
+        self; /* rows of the table, and the one that is looked for */
     return strcmp(pair[0][row].inputs, pair[1]->inputs) == 0;
 }
 
@@ -274,14 +283,16 @@ static void keep_source(struct validate_table *table, const char *source)
         place[i] = validate_is_of(row.csv, row.csv_row, row.file, source) ? kept : -1;
         if (place[i] < 0)
             continue;
-        row.same = place[row.same] >= 0 ? place[row.same] : kept; /* another source's run stays the same for each */
+        row.same = place[row.same] >= 0 ? place[row.same]
+                                        : kept; /* another source's run stays the same for each */
         table->rows.at[kept++] = row;
     }
     table->rows.n = kept;
     free(place);
 }
 
-bool validate_stored_read(struct validate_table *out, const char *path, const char *source, struct diag *diag)
+bool validate_stored_read(
+    struct validate_table *out, const char *path, const char *source, struct diag *diag)
 {
     *out = (struct validate_table){0};
     struct csv_table *csv = NULL;
@@ -293,7 +304,8 @@ bool validate_stored_read(struct validate_table *out, const char *path, const ch
         stored.at[c] = csv_column(csv, columns[c]);
         if (stored.at[c] < 0 && !came_later(columns[c]))
             diag_input(diag, (struct source_pos){.file = path},
-                "no column '%s'; this is no file that `flopcast validate --results` wrote", columns[c]);
+                "no column '%s'; this is no file that `flopcast validate --results` wrote",
+                columns[c]);
     }
     for (int r = 0; r < csv_rows(csv) && diag->n_errors == before;)
         r = read_table(out, &stored, r, path, diag);
@@ -332,9 +344,11 @@ static int check_file(struct validate_table *table, int first, struct diag *diag
     }
     if (stale > 0)
         diag_warn(diag, (struct source_pos){.file = path},
-            "%d row%s %s (%s%s); write them again by `flopcast validate --results`", stale, plural(stale),
+            "%d row%s %s (%s%s); write them again by `flopcast validate --results`", stale,
+            plural(stale),
             unsaid ? "of it stand in the file of results without a digest of what went in"
-                   : "of it would be predicted from other settings, hardware, stack profiles or fitted numbers today",
+                   : "of it would be predicted from other settings, hardware, stack profiles or "
+                     "fitted numbers today",
             names, stale > MOST_NAMED ? ", ..." : "");
     validate_release(&today);
     arena_release(&arena);

@@ -21,7 +21,8 @@ bool validate_same_maker(const char *a, const char *b)
 /* Doublings from the curve's smallest cluster; 0 where the row has no ratio to another. */
 static double doublings(const struct validate_table *table, const struct validate_row *row)
 {
-    return row->has_ratio ? log2((double)row->gpus / (double)table->rows.at[row->smallest].gpus) : 0;
+    return row->has_ratio ? log2((double)row->gpus / (double)table->rows.at[row->smallest].gpus)
+                          : 0;
 }
 
 static bool summary_is_data_parallel(const struct validate_row *row)
@@ -41,7 +42,8 @@ struct validate_loss validate_loss(const struct validate_table *table)
     int *counts = xcalloc((size_t)table->rows.n + 1, sizeof *counts),
         *of = xcalloc((size_t)table->rows.n + 1, sizeof *of);
     for (int r = 0; r < table->rows.n; r++) {
-        if (doublings(table, &rows[r]) <= 0 || !summary_is_data_parallel(&rows[r]) || fabs(rows[r].error) > MOST_OFF)
+        if (doublings(table, &rows[r]) <= 0 || !summary_is_data_parallel(&rows[r]) ||
+            fabs(rows[r].error) > MOST_OFF)
             continue;
         int s = 0;
         while (s < loss.sources && !validate_same_maker(rows[of[s]].source, rows[r].source))

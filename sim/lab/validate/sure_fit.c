@@ -33,7 +33,8 @@ enum { GENERATION_LEAST = 3, MOST_STEPS = 200 };
 static int maker_of(const struct validate_table *table, int row)
 {
     int first = 0;
-    while (first < row && !validate_same_maker(table->rows.at[first].source, table->rows.at[row].source))
+    while (first < row &&
+           !validate_same_maker(table->rows.at[first].source, table->rows.at[row].source))
         first++;
     return first;
 }
@@ -71,10 +72,12 @@ static struct sure_rows speeds_of(const struct validate_table *table, struct are
         if (!has_speed(row, r))
             continue;
         const char *arch = sure_fit_arch_of(&archs, row->gpu, arena);
-        const char *precision = row->csv ? csv_cell(row->csv, row->csv_row, csv_column(row->csv, "precision")) : "";
+        const char *precision =
+            row->csv ? csv_cell(row->csv, row->csv_row, csv_column(row->csv, "precision")) : "";
         double nodes = row->node_gpus > 0 ? (double)row->gpus / (double)row->node_gpus : 1;
         rows.list[rows.n++] = (struct sure_row){.error = -log(1 + row->error),
-            .terms = sure_terms(row->mfu, precision, nodes, arch, strstr(row->layout, "TP") != NULL),
+            .terms =
+                sure_terms(row->mfu, precision, nodes, arch, strstr(row->layout, "TP") != NULL),
             .arch = arch,
             .maker = maker_of(table, r),
             .at = r};
@@ -84,22 +87,24 @@ static struct sure_rows speeds_of(const struct validate_table *table, struct are
 }
 
 /* shared: of jobs whose ranks share a model, or of the others. */
-static struct sure_rows ratios_of(const struct validate_table *table, bool shared, struct arena *arena)
+static struct sure_rows ratios_of(
+    const struct validate_table *table, bool shared, struct arena *arena)
 {
     struct sure_rows rows = {.list = ARENA_ARRAY(arena, struct sure_row, table->rows.n + 1)};
     for (int r = 0; r < table->rows.n; r++) {
         const struct validate_row *row = &table->rows.at[r];
-        bool shares = strstr(row->layout, "TP") || strstr(row->layout, "CP") || strstr(row->layout, "EP") ||
-                      strstr(row->layout, "PP");
-        if (shares != shared || !row->has_ratio || row->smallest == r || row->same != r || *row->used_in_fit ||
-            row->measured_ratio <= 0 || row->predicted_ratio <= 0)
+        bool shares = strstr(row->layout, "TP") || strstr(row->layout, "CP") ||
+                      strstr(row->layout, "EP") || strstr(row->layout, "PP");
+        if (shares != shared || !row->has_ratio || row->smallest == r || row->same != r ||
+            *row->used_in_fit || row->measured_ratio <= 0 || row->predicted_ratio <= 0)
             continue;
-        double doublings = fabs(log2((double)row->gpus / (double)table->rows.at[row->smallest].gpus));
+        double doublings =
+            fabs(log2((double)row->gpus / (double)table->rows.at[row->smallest].gpus));
         if (doublings > 0)
-            rows.list[rows.n++] =
-                (struct sure_row){.error = log(row->measured_ratio / row->predicted_ratio) / sqrt(doublings),
-                    .maker = maker_of(table, r),
-                    .at = r};
+            rows.list[rows.n++] = (struct sure_row){
+                .error = log(row->measured_ratio / row->predicted_ratio) / sqrt(doublings),
+                .maker = maker_of(table, r),
+                .at = r};
     }
     return rows;
 }
@@ -109,8 +114,10 @@ static struct sure_rows peaks_of(const struct validate_table *table, struct aren
     struct sure_rows rows = {.list = ARENA_ARRAY(arena, struct sure_row, table->rows.n + 1)};
     for (int r = 0; r < table->rows.n; r++) {
         const struct validate_row *row = &table->rows.at[r];
-        if (row->measured_peak_bytes > 0 && row->predicted_peak_bytes > 0 && row->same == r && !*row->used_in_fit)
-            rows.list[rows.n++] = (struct sure_row){.error = log(row->measured_peak_bytes / row->predicted_peak_bytes),
+        if (row->measured_peak_bytes > 0 && row->predicted_peak_bytes > 0 && row->same == r &&
+            !*row->used_in_fit)
+            rows.list[rows.n++] = (struct sure_row){
+                .error = log(row->measured_peak_bytes / row->predicted_peak_bytes),
                 .maker = maker_of(table, r),
                 .at = r};
     }
@@ -119,10 +126,11 @@ static struct sure_rows peaks_of(const struct validate_table *table, struct aren
 
 /* ---- weights and quantiles ---- */
 
-/* Every maker the same, and in it every row; 0 of the maker that is left out (-1: none), and of rows on other
- * generations than arch (of_arch), or on it (not); NULL: all. Returns how many makers there are. */
-static int sure_fit_weigh(
-    double *weights, const struct sure_rows *rows, int left_out, const char *arch, bool of_arch, int n_table)
+/* Every maker the same, and in it every row; 0 of the maker that is left out (-1: none), and of
+ * rows on other generations than arch (of_arch), or on it (not); NULL: all. Returns how many makers
+ * there are. */
+static int sure_fit_weigh(double *weights, const struct sure_rows *rows, int left_out,
+    const char *arch, bool of_arch, int n_table)
 {
     int *count = xcalloc((size_t)n_table + 1, sizeof *count), makers = 0;
     for (int i = 0; i < rows->n; i++) {
@@ -188,11 +196,14 @@ static void sure_fit_loss_of(const gsl_vector *at, void *self, double *loss, gsl
         if (side->weights[i] <= 0)
             continue;
         double scale = exp(fmin(logit_of(side, row, at->data), 5));
-        double excess = fmin(fmax(side->sign * row->error, -CLIP), CLIP) - scale, x = excess / SMOOTH;
-        *loss += side->weights[i] * (SMOOTH * (fmax(x, 0) + log1p(exp(-fabs(x)))) - beyond * excess);
+        double excess = fmin(fmax(side->sign * row->error, -CLIP), CLIP) - scale,
+               x = excess / SMOOTH;
+        *loss +=
+            side->weights[i] * (SMOOTH * (fmax(x, 0) + log1p(exp(-fabs(x)))) - beyond * excess);
         double d = -side->weights[i] * (1 / (1 + exp(-x)) - beyond) * scale;
         for (int t = 0; slope && t <= side->n; t++)
-            *gsl_vector_ptr(slope, (size_t)t) += d * (t == 0 ? 1 : row->terms.of[side->first + t - 1]);
+            *gsl_vector_ptr(slope, (size_t)t) +=
+                d * (t == 0 ? 1 : row->terms.of[side->first + t - 1]);
     }
     for (int t = 1; t <= side->n; t++) {
         double b = gsl_vector_get(at, (size_t)t);
@@ -222,7 +233,8 @@ static void fit_side(double *b, struct side *side)
     gsl_vector *start = gsl_vector_calloc(n);
     gsl_vector_set(start, 0, log(FIRST_SCALE));
     gsl_multimin_function_fdf what = {loss_alone, slope_alone, sure_fit_loss_of, n, side};
-    gsl_multimin_fdfminimizer *search = gsl_multimin_fdfminimizer_alloc(gsl_multimin_fdfminimizer_vector_bfgs2, n);
+    gsl_multimin_fdfminimizer *search =
+        gsl_multimin_fdfminimizer_alloc(gsl_multimin_fdfminimizer_vector_bfgs2, n);
     gsl_multimin_fdfminimizer_set(search, &what, start, 0.1, 0.1);
     for (int i = 0; i < MOST_STEPS && gsl_multimin_fdfminimizer_iterate(search) == 0 &&
                     gsl_multimin_test_gradient(search->gradient, 1e-7) != 0;
@@ -235,8 +247,8 @@ static void fit_side(double *b, struct side *side)
 }
 
 /* How many times a side of these numbers must be wider to hold `share` of the weight. */
-static double times_wider(
-    const struct sure_numbers *numbers, const struct sure_rows *rows, const double *weights, bool faster, double share)
+static double times_wider(const struct sure_numbers *numbers, const struct sure_rows *rows,
+    const double *weights, bool faster, double share)
 {
     double *needs = xcalloc((size_t)rows->n + 1, sizeof *needs);
     for (int i = 0; i < rows->n; i++) {
@@ -249,7 +261,8 @@ static double times_wider(
 }
 
 /* Slower, faster and their coefficients, of rows with a weight. terms: false for one constant. */
-static struct sure_numbers sure_fit_fit(const struct sure_rows *rows, const double *weights, int makers, bool terms)
+static struct sure_numbers sure_fit_fit(
+    const struct sure_rows *rows, const double *weights, int makers, bool terms)
 {
     struct sure_numbers out = {.new_slower = 1, .new_faster = 1};
     for (int faster = 0; faster <= 1; faster++) {
@@ -291,7 +304,8 @@ static void widen_new(struct sure_numbers *out, const struct sure_rows *rows, in
     free(weights);
 }
 
-static void set_generations(struct sure_numbers *out, const struct sure_rows *rows, int n_table, struct arena *arena)
+static void set_generations(
+    struct sure_numbers *out, const struct sure_rows *rows, int n_table, struct arena *arena)
 {
     double *errors = xcalloc((size_t)rows->n + 1, sizeof *errors),
            *weights = xcalloc((size_t)rows->n + 1, sizeof *weights);
@@ -315,13 +329,15 @@ static void set_generations(struct sure_numbers *out, const struct sure_rows *ro
 }
 
 /* weights, values: room for them. */
-static struct sure_ratios fit_ratios(const struct sure_rows *ratios, double *weights, double *values, int n_table)
+static struct sure_ratios fit_ratios(
+    const struct sure_rows *ratios, double *weights, double *values, int n_table)
 {
     int makers = sure_fit_weigh(weights, ratios, -1, NULL, false, n_table);
     const double beyond = (1 - WANTED) / 2;
     for (int i = 0; i < ratios->n; i++)
         values[i] = ratios->list[i].error;
-    return (struct sure_ratios){ratios->n, makers, fmax(0, -sure_quantile(values, weights, ratios->n, beyond)),
+    return (struct sure_ratios){ratios->n, makers,
+        fmax(0, -sure_quantile(values, weights, ratios->n, beyond)),
         fmax(0, sure_quantile(values, weights, ratios->n, 1 - beyond))};
 }
 
@@ -333,7 +349,8 @@ bool sure_fit(struct sure_numbers *out, const struct validate_table *table, stru
     double *weights = xcalloc((size_t)table->rows.n + 1, sizeof *weights);
     double *values = xcalloc((size_t)table->rows.n + 1, sizeof *values);
     int n = table->rows.n, makers = sure_fit_weigh(weights, &speeds, -1, NULL, false, n);
-    bool enough = makers >= GENERATION_LEAST && ratios[0].n > 0 && ratios[1].n > 0 && loss.n > 0 && peaks.n > 0;
+    bool enough = makers >= GENERATION_LEAST && ratios[0].n > 0 && ratios[1].n > 0 && loss.n > 0 &&
+                  peaks.n > 0;
     *out = enough ? sure_fit_fit(&speeds, weights, makers, true) : (struct sure_numbers){0};
     if (enough) {
         out->runs = speeds.n;
@@ -342,13 +359,15 @@ bool sure_fit(struct sure_numbers *out, const struct validate_table *table, stru
         widen_new(out, &speeds, n);
         for (int shared = 0; shared <= 1; shared++)
             out->ratios[shared] = fit_ratios(&ratios[shared], weights, values, n);
-        out->loss = (struct sure_loss){loss.n, loss.sources, loss.measured - loss.predicted, loss.std_error};
+        out->loss = (struct sure_loss){
+            loss.n, loss.sources, loss.measured - loss.predicted, loss.std_error};
         out->peak_runs = peaks.n;
         out->peak_makers = sure_fit_weigh(weights, &peaks, -1, NULL, false, n);
         for (int i = 0; i < peaks.n; i++)
             values[i] = peaks.list[i].error;
         for (int q = 0; q < SURE_QUANTILES; q++)
-            out->peak[q] = sure_quantile(values, weights, peaks.n, (q + 1.0) / (SURE_QUANTILES + 1));
+            out->peak[q] =
+                sure_quantile(values, weights, peaks.n, (q + 1.0) / (SURE_QUANTILES + 1));
         struct sure_kins kins = {0};
         sure_kins_find(&kins, table, &speeds);
         sure_kins_fit(out, &kins, &speeds, -1);
@@ -363,7 +382,8 @@ bool sure_fit(struct sure_numbers *out, const struct validate_table *table, stru
 
 static double score_of(const struct sure_range *range, double ratio)
 {
-    return range->high - range->low + PENALTY * (fmax(range->low - ratio, 0) + fmax(ratio - range->high, 0));
+    return range->high - range->low +
+           PENALTY * (fmax(range->low - ratio, 0) + fmax(ratio - range->high, 0));
 }
 
 static struct sure_score score_all(
@@ -471,39 +491,52 @@ enum status sure_write(const char *path, const struct sure_numbers *numbers, str
     size_t size = 0;
     FILE *out = open_memstream(&made, &size);
     BUG_IF(!out, "open_memstream failed");
-    fputs(
-        "# How sure predictions are (sim/core/scenario/sure.h): kind fitted, to the published runs of results/ that no "
-        "fit rests on, by\n"
-        "# `flopcast validate --from results/validated.csv --sure topologies/fitted/sure.yaml` "
-        "(sim/lab/validate/sure_fit.h); to be made again\n"
-        "# when these change. What it is worth for a maker without runs in it: results/README.md, How sure.\n",
+    fputs("# How sure predictions are (sim/core/scenario/sure.h): kind fitted, to the published "
+          "runs of results/ that no "
+          "fit rests on, by\n"
+          "# `flopcast validate --from results/validated.csv --sure topologies/fitted/sure.yaml` "
+          "(sim/lab/validate/sure_fit.h); to be made again\n"
+          "# when these change. What it is worth for a maker without runs in it: "
+          "results/README.md, How sure.\n",
         out);
-    fprintf(out, "speed:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n", numbers->runs, numbers->makers);
+    fprintf(out, "speed:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n", numbers->runs,
+        numbers->makers);
     for (int faster = 0; faster <= 1; faster++) {
-        fprintf(
-            out, "  %s: %.2f %%\n", faster ? "faster" : "slower", 100 * (faster ? numbers->faster : numbers->slower));
-        for (int t = faster ? SURE_SLOWER_TERMS : 0; t < (faster ? SURE_TERMS : SURE_SLOWER_TERMS); t++)
+        fprintf(out, "  %s: %.2f %%\n", faster ? "faster" : "slower",
+            100 * (faster ? numbers->faster : numbers->slower));
+        for (int t = faster ? SURE_SLOWER_TERMS : 0; t < (faster ? SURE_TERMS : SURE_SLOWER_TERMS);
+             t++)
             fprintf(out, "  %s: %.3f\n", sure_term_names[t], numbers->of[t]);
     }
-    fprintf(out, "  new_slower: %.2f\n  new_faster: %.2f\n", numbers->new_slower, numbers->new_faster);
+    fprintf(
+        out, "  new_slower: %.2f\n  new_faster: %.2f\n", numbers->new_slower, numbers->new_faster);
     fputs("generations:\n", out);
     for (int i = 0; i < numbers->n_generations; i++) {
         const struct sure_evidence *of = &numbers->generations[i];
-        fprintf(out, "  - {generation: %s, runs: %" PRId64 ", makers: %" PRId64 ", median: %.1f %%, p90: %.1f %%}\n",
+        fprintf(out,
+            "  - {generation: %s, runs: %" PRId64 ", makers: %" PRId64
+            ", median: %.1f %%, p90: %.1f %%}\n",
             of->generation, of->runs, of->makers, 100 * of->median, 100 * of->p90);
     }
     for (int shared = 0; shared <= 1; shared++) {
         const struct sure_ratios *of = &numbers->ratios[shared];
-        fprintf(out, "%s:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n  slower: %.2f %%\n  faster: %.2f %%\n",
-            shared ? "ratio_shared" : "ratio", of->runs, of->makers, 100 * of->slower, 100 * of->faster);
+        fprintf(out,
+            "%s:\n  runs: %" PRId64 "\n  makers: %" PRId64
+            "\n  slower: %.2f %%\n  faster: %.2f %%\n",
+            shared ? "ratio_shared" : "ratio", of->runs, of->makers, 100 * of->slower,
+            100 * of->faster);
     }
-    fprintf(out, "loss:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n  value: %.2f %%\n  std_error: %.2f %%\n",
-        numbers->loss.runs, numbers->loss.makers, 100 * numbers->loss.value, 100 * numbers->loss.std_error);
-    fprintf(out, "measured:\n  maker: %.2f\n  model: %.2f\n  layout: %.2f\n  job: %.2f\n  wider: %.2f\n",
-        numbers->alike[SURE_MAKER], numbers->alike[SURE_MODEL], numbers->alike[SURE_LAYOUT], numbers->alike[SURE_JOB],
-        numbers->given_wider);
-    fprintf(out, "peak:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n  quantiles: [", numbers->peak_runs,
-        numbers->peak_makers);
+    fprintf(out,
+        "loss:\n  runs: %" PRId64 "\n  makers: %" PRId64
+        "\n  value: %.2f %%\n  std_error: %.2f %%\n",
+        numbers->loss.runs, numbers->loss.makers, 100 * numbers->loss.value,
+        100 * numbers->loss.std_error);
+    fprintf(out,
+        "measured:\n  maker: %.2f\n  model: %.2f\n  layout: %.2f\n  job: %.2f\n  wider: %.2f\n",
+        numbers->alike[SURE_MAKER], numbers->alike[SURE_MODEL], numbers->alike[SURE_LAYOUT],
+        numbers->alike[SURE_JOB], numbers->given_wider);
+    fprintf(out, "peak:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n  quantiles: [",
+        numbers->peak_runs, numbers->peak_makers);
     for (int q = 0; q < SURE_QUANTILES; q++)
         fprintf(out, "%s%.3f", q ? ", " : "", numbers->peak[q]);
     fputs("]\n", out);

@@ -29,9 +29,10 @@ double sure_within(int makers)
 
 static enum sure_kin kin_of(const struct validate_row *a, const struct validate_row *b)
 {
-    bool model =
-             strcmp(a->model, b->model) == 0 && strcmp(a->gpu, b->gpu) == 0 && strcmp(a->framework, b->framework) == 0,
-         layout = model && strcmp(a->layout, b->layout) == 0 && strcmp(a->strategy, b->strategy) == 0;
+    bool model = strcmp(a->model, b->model) == 0 && strcmp(a->gpu, b->gpu) == 0 &&
+                 strcmp(a->framework, b->framework) == 0,
+         layout =
+             model && strcmp(a->layout, b->layout) == 0 && strcmp(a->strategy, b->strategy) == 0;
     return a->curve == b->curve ? SURE_JOB : layout ? SURE_LAYOUT : model ? SURE_MODEL : SURE_MAKER;
 }
 
@@ -40,10 +41,12 @@ static double doublings_of(const struct validate_row *a, const struct validate_r
     return fabs(log2((double)a->gpus / (double)b->gpus));
 }
 
-static void push_pair(struct sure_kins *kins, enum sure_kin kin, const struct sure_row *of, const struct sure_row *over)
+static void push_pair(struct sure_kins *kins, enum sure_kin kin, const struct sure_row *of,
+    const struct sure_row *over)
 {
     if (fabs(over->error) > LEAST_ERROR)
-        vec_push(&kins->pairs[kin], (struct sure_pair){of->error / over->error, fabs(over->error), of->maker});
+        vec_push(&kins->pairs[kin],
+            (struct sure_pair){of->error / over->error, fabs(over->error), of->maker});
 }
 
 /* Every maker the same: the weights of its pairs of a kin add up to their mean size. */
@@ -54,8 +57,8 @@ static void weigh_maker(struct sure_kins *kins, const int first[SURE_KINS])
             kins->pairs[kin].at[i].weight /= kins->pairs[kin].n - first[kin];
 }
 
-static void find_pairs(
-    struct sure_kins *kins, const struct validate_table *table, const struct sure_rows *rows, const int *own, int n)
+static void find_pairs(struct sure_kins *kins, const struct validate_table *table,
+    const struct sure_rows *rows, const int *own, int n)
 {
     int first[SURE_KINS], count[SURE_KINS] = {0}, passed[SURE_KINS] = {0};
     for (int kin = 0; kin < SURE_KINS; kin++)
@@ -64,7 +67,8 @@ static void find_pairs(
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++) {
                 const struct sure_row *of = &rows->list[own[i]], *over = &rows->list[own[j]];
-                const struct validate_row *a = &table->rows.at[of->at], *b = &table->rows.at[over->at];
+                const struct validate_row *a = &table->rows.at[of->at],
+                                          *b = &table->rows.at[over->at];
                 enum sure_kin kin = kin_of(a, b);
                 if (i == j || (kin == SURE_JOB && fabs(doublings_of(a, b) - 1) > 0.5))
                     continue;
@@ -77,8 +81,8 @@ static void find_pairs(
     weigh_maker(kins, first);
 }
 
-static void find_sizes(
-    struct sure_kins *kins, const struct validate_table *table, const struct sure_rows *rows, const int *own, int n)
+static void find_sizes(struct sure_kins *kins, const struct validate_table *table,
+    const struct sure_rows *rows, const int *own, int n)
 {
     int first = kins->sizes.n;
     for (int i = 0; i < n; i++) {
@@ -91,15 +95,17 @@ static void find_sizes(
                 smallest = own[j];
         }
         if (smallest >= 0)
-            vec_push(&kins->sizes, (struct sure_size){.row = own[i],
-                                       .smallest = smallest,
-                                       .doublings = doublings_of(row, &table->rows.at[rows->list[smallest].at])});
+            vec_push(&kins->sizes,
+                (struct sure_size){.row = own[i],
+                    .smallest = smallest,
+                    .doublings = doublings_of(row, &table->rows.at[rows->list[smallest].at])});
     }
     for (int i = first; i < kins->sizes.n; i++)
         kins->sizes.at[i].of_maker = kins->sizes.n - first;
 }
 
-void sure_kins_find(struct sure_kins *kins, const struct validate_table *table, const struct sure_rows *rows)
+void sure_kins_find(
+    struct sure_kins *kins, const struct validate_table *table, const struct sure_rows *rows)
 {
     int *own = xcalloc((size_t)rows->n + 1, sizeof *own);
     for (int i = 0; i < rows->n; i++) {
@@ -122,7 +128,8 @@ void sure_kins_find(struct sure_kins *kins, const struct validate_table *table, 
 static double slope(const struct sure_kins *kins, enum sure_kin kin, int left_out)
 {
     int n = 0, all = kins->pairs[kin].n;
-    double *slopes = xcalloc((size_t)all + 1, sizeof *slopes), *weights = xcalloc((size_t)all + 1, sizeof *weights);
+    double *slopes = xcalloc((size_t)all + 1, sizeof *slopes),
+           *weights = xcalloc((size_t)all + 1, sizeof *weights);
     for (int i = 0; i < all; i++) {
         const struct sure_pair *pair = &kins->pairs[kin].at[i];
         if (pair->maker == left_out)
@@ -142,19 +149,21 @@ static struct sure_range range_given(
     const struct sure_row *row = &rows->list[size->row], *smallest = &rows->list[size->smallest];
     struct sure_range measured = sure_speed(numbers, &smallest->terms, true),
                       range = sure_speed(numbers, &row->terms, true);
-    double scaled = sure_scaled(&measured, smallest->error), with = sure_alike(numbers, SURE_JOB, size->doublings),
-           among = 1;
+    double scaled = sure_scaled(&measured, smallest->error),
+           with = sure_alike(numbers, SURE_JOB, size->doublings), among = 1;
     sure_given(&range, numbers, 1, &scaled, &with, &among);
     return range;
 }
 
-/* How many times as wide intervals of given sizes must be to hold what is wanted of the makers' weight. */
-static double sure_kin_wider(
-    const struct sure_numbers *numbers, const struct sure_kins *kins, const struct sure_rows *rows, int left_out)
+/* How many times as wide intervals of given sizes must be to hold what is wanted of the makers'
+ * weight. */
+static double sure_kin_wider(const struct sure_numbers *numbers, const struct sure_kins *kins,
+    const struct sure_rows *rows, int left_out)
 {
     size_t room = (size_t)kins->sizes.n + 1;
     int n = 0;
-    double *needs = xcalloc(room, sizeof *needs), *weights = xcalloc(room, sizeof *weights), makers = 0;
+    double *needs = xcalloc(room, sizeof *needs), *weights = xcalloc(room, sizeof *weights),
+           makers = 0;
     for (int i = 0; i < kins->sizes.n; i++) {
         const struct sure_size *size = &kins->sizes.at[i];
         if (rows->list[size->row].maker == left_out)
@@ -170,18 +179,19 @@ static double sure_kin_wider(
     return found;
 }
 
-void sure_kins_fit(
-    struct sure_numbers *numbers, const struct sure_kins *kins, const struct sure_rows *rows, int left_out)
+void sure_kins_fit(struct sure_numbers *numbers, const struct sure_kins *kins,
+    const struct sure_rows *rows, int left_out)
 {
     double least = 0;
     for (int kin = 0; kin < SURE_KINS; kin++)
-        numbers->alike[kin] = least = fmin(fmax(slope(kins, (enum sure_kin)kin, left_out), least), MOST_ALIKE);
+        numbers->alike[kin] = least =
+            fmin(fmax(slope(kins, (enum sure_kin)kin, left_out), least), MOST_ALIKE);
     numbers->given_wider = 1;
     numbers->given_wider = sure_kin_wider(numbers, kins, rows, left_out);
 }
 
-void sure_kins_apply(
-    struct sure_kins *kins, const struct sure_numbers *numbers, const struct sure_rows *rows, int maker)
+void sure_kins_apply(struct sure_kins *kins, const struct sure_numbers *numbers,
+    const struct sure_rows *rows, int maker)
 {
     for (int i = 0; i < kins->sizes.n; i++)
         if (rows->list[kins->sizes.at[i].row].maker == maker)

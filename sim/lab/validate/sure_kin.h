@@ -1,4 +1,5 @@
-/* Private to validate/sure_fit.c: what errors of one maker have in common (scenario/sure.h, sure_given()). */
+/* Private to validate/sure_fit.c: what errors of one maker have in common (scenario/sure.h,
+ * sure_given()). */
 #ifndef FLOPCAST_VALIDATE_SURE_KIN_H
 #define FLOPCAST_VALIDATE_SURE_KIN_H
 
@@ -26,7 +27,8 @@ struct sure_pair { /* of rows of one maker */
     double slope, weight;
     int maker;
 };
-struct sure_size { /* a row that is not the smallest of its curve; range: of apply(), error: what is left then */
+struct sure_size { /* a row that is not the smallest of its curve; range: of apply(), error: what is
+                      left then */
     int row, smallest, of_maker; /* of_maker: how many sizes its maker has */
     double doublings;
     struct sure_range range;
@@ -35,13 +37,14 @@ struct sure_kins {
     VEC(struct sure_pair) pairs[SURE_KINS];
     VEC(struct sure_size) sizes;
 };
-void sure_kins_find(struct sure_kins *kins, const struct validate_table *table, const struct sure_rows *rows);
+void sure_kins_find(
+    struct sure_kins *kins, const struct validate_table *table, const struct sure_rows *rows);
 /* alike and given_wider, without a maker (-1: with all). */
-void sure_kins_fit(
-    struct sure_numbers *numbers, const struct sure_kins *kins, const struct sure_rows *rows, int left_out);
+void sure_kins_fit(struct sure_numbers *numbers, const struct sure_kins *kins,
+    const struct sure_rows *rows, int left_out);
 /* The ranges of a maker's sizes, their smallest rows measured. */
-void sure_kins_apply(
-    struct sure_kins *kins, const struct sure_numbers *numbers, const struct sure_rows *rows, int maker);
+void sure_kins_apply(struct sure_kins *kins, const struct sure_numbers *numbers,
+    const struct sure_rows *rows, int maker);
 struct sure_given_score sure_kins_score(const struct sure_kins *kins, const struct sure_rows *rows);
 void sure_kins_free(struct sure_kins *kins);
 

@@ -56,9 +56,9 @@ enum { N_SETTINGS = sizeof settings / sizeof *settings, MOST_COLUMNS = 128 };
 
 /* What was measured, then what is said about it. */
 static const char *const other_columns[] = {"tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
-    "peak_allocated_bytes", "peak_reserved_bytes", "oom", "id", "source", "url", "family", "used_in_fit",
-    "not_simulated", "apart", "assumptions", "value_kind", "notes", "status", "suspected_cause", "first_sight",
-    "predicted_by", "inputs"};
+    "peak_allocated_bytes", "peak_reserved_bytes", "oom", "id", "source", "url", "family",
+    "used_in_fit", "not_simulated", "apart", "assumptions", "value_kind", "notes", "status",
+    "suspected_cause", "first_sight", "predicted_by", "inputs"};
 enum { N_OTHERS = sizeof other_columns / sizeof *other_columns, N_MEASURED = 6 };
 
 bool validate_measures(const struct csv_table *csv)
@@ -93,7 +93,8 @@ static void check_twice(const struct csv_table *csv, struct source_pos head, str
         for (int before = 0; before < c; before++) {
             const char *a = path_of(csv_name(csv, before)), *b = path_of(csv_name(csv, c));
             if (a && b && strcmp(a, b) == 0)
-                diag_input(diag, head, "columns '%s' and '%s' set the same option; leave one of them out",
+                diag_input(diag, head,
+                    "columns '%s' and '%s' set the same option; leave one of them out",
                     csv_name(csv, before), csv_name(csv, c));
         }
 }
@@ -110,7 +111,8 @@ static void check_ids(const struct csv_table *csv, struct diag *diag)
         if (!*id)
             diag_input(diag, csv_pos(csv, r), "no id; give each row its own");
         else if (first < r)
-            diag_input(diag, csv_pos(csv, r), "id '%s' is that of line %d, too; give each row its own", id,
+            diag_input(diag, csv_pos(csv, r),
+                "id '%s' is that of line %d, too; give each row its own", id,
                 csv_pos(csv, first).line);
     }
 }
@@ -131,10 +133,12 @@ static bool check_columns(const struct csv_table *csv, const char *path, struct 
             fine = fine || strcmp(name, other_columns[i]) == 0;
         const char *near = fine ? NULL : nearest_name(name, known, N_SETTINGS + N_OTHERS);
         if (!fine && near)
-            diag_input(diag, head, "column '%s' means nothing here; did you mean '%s'?", name, near);
+            diag_input(
+                diag, head, "column '%s' means nothing here; did you mean '%s'?", name, near);
         else if (!fine)
             diag_warn(diag, head,
-                "column '%s' is not read; `flopcast validate --help` lists those that are; a dotted name sets that "
+                "column '%s' is not read; `flopcast validate --help` lists those that are; a "
+                "dotted name sets that "
                 "field of the scenario",
                 name);
     }
@@ -159,7 +163,8 @@ static bool says(const char *cell, const char *const words[4])
             return true;
     return false;
 }
-static const char *const yes[4] = {"yes", "y", "true", "1"}, *const no[4] = {"no", "n", "false", "0"};
+static const char *const yes[4] = {"yes", "y", "true", "1"}, *const no[4] = {
+                                                                 "no", "n", "false", "0"};
 
 const char *validate_used_in_fit(const struct csv_table *csv, int row)
 {
@@ -173,7 +178,8 @@ static void check_used_in_fit(const struct csv_table *csv, int row, struct diag 
     const char *used = validate_used_in_fit(csv, row), *end = strstr(used, ": ");
     size_t n = end ? (size_t)(end - used) : strlen(used);
     static const char suffix[] = ".yaml";
-    bool file = n >= strlen(suffix) && strncmp(used + n - strlen(suffix), suffix, strlen(suffix)) == 0;
+    bool file =
+        n >= strlen(suffix) && strncmp(used + n - strlen(suffix), suffix, strlen(suffix)) == 0;
     if (*used && !file && !says(used, yes))
         diag_input(diag, csv_pos(csv, row),
             "used_in_fit is '%s'; write the file whose numbers rest on this row, as "
@@ -183,13 +189,15 @@ static void check_used_in_fit(const struct csv_table *csv, int row, struct diag 
 }
 
 /* A run out of memory has no speed; some tables write 0. */
-static double figure(const struct csv_table *csv, int row, const char *column, bool oom, struct diag *diag)
+static double figure(
+    const struct csv_table *csv, int row, const char *column, bool oom, struct diag *diag)
 {
     double value = 0;
     int at = csv_column(csv, column);
     enum status status = csv_number(csv, row, at, 0, &value, diag);
     if (status == STATUS_OK && *csv_cell(csv, row, at) && value <= 0 && !(oom && value == 0))
-        diag_input(diag, csv_pos(csv, row), "%s is %g; a measurement is above 0, or empty", column, value);
+        diag_input(
+            diag, csv_pos(csv, row), "%s is %g; a measurement is above 0, or empty", column, value);
     return value > 0 ? value : 0;
 }
 
@@ -217,8 +225,8 @@ static void read_measured(struct validate_row *row, const struct csv_table *csv,
         .peak_reserved_bytes = figure(csv, r, "peak_reserved_bytes", oom, diag),
     };
     row->has_verdict = validate_is_measured(csv, r);
-    row->measured_speed =
-        row->measured.tokens_per_s_per_gpu > 0 || row->measured.step_time_s > 0 || row->measured.tflops_per_gpu > 0;
+    row->measured_speed = row->measured.tokens_per_s_per_gpu > 0 || row->measured.step_time_s > 0 ||
+                          row->measured.tflops_per_gpu > 0;
 }
 
 static void read_status(struct validate_row *row, const struct csv_table *csv, struct diag *diag)
@@ -226,31 +234,36 @@ static void read_status(struct validate_row *row, const struct csv_table *csv, s
     const char *cell = csv_cell(csv, row->csv_row, csv_column(csv, "status"));
     row->open = strcmp(cell, "open") == 0;
     if (*cell && !row->open)
-        diag_input(diag, csv_pos(csv, row->csv_row), "status is '%s'; write open, or nothing", cell);
-    else if (*row->suspected_cause && !row->open)
         diag_input(
-            diag, csv_pos(csv, row->csv_row), "a suspected_cause, but status is not open; write open, or no cause");
+            diag, csv_pos(csv, row->csv_row), "status is '%s'; write open, or nothing", cell);
+    else if (*row->suspected_cause && !row->open)
+        diag_input(diag, csv_pos(csv, row->csv_row),
+            "a suspected_cause, but status is not open; write open, or no cause");
 }
 
-static void load_scenario(
-    struct validate_table *table, struct validate_row *row, const char *path, const char *base, struct diag *diag)
+static void load_scenario(struct validate_table *table, struct validate_row *row, const char *path,
+    const char *base, struct diag *diag)
 {
     const struct csv_table *csv = row->csv;
     struct scenario_override overrides[MOST_COLUMNS];
     const char *from[MOST_COLUMNS];
     int n = 0;
     for (int c = 0; c < csv_columns(csv); c++) {
-        const char *name = csv_name(csv, c), *key = path_of(name), *cell = csv_cell(csv, row->csv_row, c);
+        const char *name = csv_name(csv, c), *key = path_of(name),
+                   *cell = csv_cell(csv, row->csv_row, c);
         if (!key || !*cell)
             continue;
-        from[n] = arena_printf(&table->arena, "%s:%d:%s", path, csv_pos(csv, row->csv_row).line, name);
+        from[n] =
+            arena_printf(&table->arena, "%s:%d:%s", path, csv_pos(csv, row->csv_row).line, name);
         overrides[n++] = (struct scenario_override){key, cell};
     }
     struct diag own = DIAG_INIT;
     scenario_load_from(&row->set, base, overrides, from, ORIGIN_TABLE, n, &table->arena, &own);
     if (own.n_errors == 0 && row->set.n_points != 1)
-        diag_input(&own, csv_pos(csv, row->csv_row), "the base scenario sweeps; a row is one point");
-    diag_merge_at(diag, &own, base, csv_pos(csv, row->csv_row)); /* a setting of the base that does not suit the row */
+        diag_input(
+            &own, csv_pos(csv, row->csv_row), "the base scenario sweeps; a row is one point");
+    diag_merge_at(diag, &own, base,
+        csv_pos(csv, row->csv_row)); /* a setting of the base that does not suit the row */
     if (own.n_errors == 0)
         return;
     row->status = VALIDATE_NOT_SIMULATED;
@@ -267,17 +280,20 @@ static uint64_t validate_table_digest_text(uint64_t digest, const char *text)
     return digest;
 }
 
-/* Every setting that a row gives but gpus, and its source: what the rows of a curve share, in whatever file and order
- * of columns they stand. Scripts that wrap the model on several GPUs only have one GPU's row in DDP's curve. */
+/* Every setting that a row gives but gpus, and its source: what the rows of a curve share, in
+ * whatever file and order of columns they stand. Scripts that wrap the model on several GPUs only
+ * have one GPU's row in DDP's curve. */
 static uint64_t curve_digest(const struct csv_table *csv, int csv_row)
 {
-    uint64_t digest = validate_table_digest_text(DIGEST_INIT, csv_cell(csv, csv_row, csv_column(csv, "source")));
+    uint64_t digest =
+        validate_table_digest_text(DIGEST_INIT, csv_cell(csv, csv_row, csv_column(csv, "source")));
     for (int c = 0; c < csv_columns(csv); c++) {
         const char *path = path_of(csv_name(csv, c)), *cell = csv_cell(csv, csv_row, c);
         bool alone = strcmp(cell, strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0;
-        if (path && *cell && strcmp(csv_name(csv, c), "gpus") != 0) /* a sum: of columns in any order */
-            digest += validate_table_digest_text(
-                validate_table_digest_text(DIGEST_INIT, path), alone ? strategy_kind_names[STRATEGY_DDP] : cell);
+        if (path && *cell &&
+            strcmp(csv_name(csv, c), "gpus") != 0) /* a sum: of columns in any order */
+            digest += validate_table_digest_text(validate_table_digest_text(DIGEST_INIT, path),
+                alone ? strategy_kind_names[STRATEGY_DDP] : cell);
     }
     return digest;
 }
@@ -295,8 +311,8 @@ static void number_curves(struct validate_table *table, int first)
     }
 }
 
-static void push_row(
-    struct validate_table *table, const struct csv_table *csv, int r, const char *path, struct diag *diag)
+static void push_row(struct validate_table *table, const struct csv_table *csv, int r,
+    const char *path, struct diag *diag)
 {
     struct validate_row row = {
         .csv = csv,
@@ -314,8 +330,8 @@ static void push_row(
         .framework = "",
         .layout = "",
         .gpus = validate_table_gpus_of(csv, r),
-        .alone =
-            strcmp(csv_cell(csv, r, csv_column(csv, "strategy")), strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0,
+        .alone = strcmp(csv_cell(csv, r, csv_column(csv, "strategy")),
+                     strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0,
     };
     read_measured(&row, csv, diag);
     check_used_in_fit(csv, r, diag);
@@ -323,15 +339,16 @@ static void push_row(
     vec_push(&table->rows, row);
 }
 
-/* "TP+PP+DP": the axes of more than one rank, experts over some of the data-parallel ranks; "one GPU". */
+/* "TP+PP+DP": the axes of more than one rank, experts over some of the data-parallel ranks; "one
+ * GPU". */
 static const char *layout_of(struct arena *arena, const struct scenario *options)
 {
     const struct parallelism_options *p = &options->strategy.parallelism;
     const struct {
         const char *axis;
         int64_t ranks;
-    } axes[] = {{"TP", p->model.tensor}, {"CP", p->model.context}, {"EP", p->model.expert}, {"PP", p->pipeline},
-        {"DP", strategy_data_ranks(p, options->cluster.gpus)}};
+    } axes[] = {{"TP", p->model.tensor}, {"CP", p->model.context}, {"EP", p->model.expert},
+        {"PP", p->pipeline}, {"DP", strategy_data_ranks(p, options->cluster.gpus)}};
     const char *layout = "";
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
         if (axes[i].ranks > 1)
@@ -344,7 +361,8 @@ static const char *framework_of(struct arena *arena, const char *stack)
 {
     const char *slash = stack ? strrchr(stack, '/') : NULL, *name = slash ? slash + 1 : stack;
     const char *dot = name ? strrchr(name, '.') : NULL;
-    return !name ? "" : arena_printf(arena, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
+    return !name ? ""
+                 : arena_printf(arena, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
 }
 
 /* What the row's scenario says of it. */
@@ -362,7 +380,8 @@ static void validate_table_describe(struct validate_row *row, struct arena *aren
 }
 
 /* The file's rows; curves are numbered. */
-static bool validate_table_add_rows(struct validate_table *table, const char *path, const bool *keep, struct diag *diag)
+static bool validate_table_add_rows(
+    struct validate_table *table, const char *path, const bool *keep, struct diag *diag)
 {
     struct csv_table *csv = NULL;
     if (csv_load(&csv, path, diag) != STATUS_OK)
@@ -403,7 +422,8 @@ uint64_t validate_settings_digest(const struct csv_table *csv, int row)
     return digest;
 }
 
-bool validate_add(struct validate_table *table, const char *path, const char *base, const bool *keep, struct diag *diag)
+bool validate_add(struct validate_table *table, const char *path, const char *base,
+    const bool *keep, struct diag *diag)
 {
     int first = table->rows.n;
     if (!validate_table_add_rows(table, path, keep, diag))
@@ -420,7 +440,8 @@ bool validate_add(struct validate_table *table, const char *path, const char *ba
     return true;
 }
 
-bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag)
+bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep,
+    struct diag *diag)
 {
     *out = (struct validate_table){0};
     return validate_add(out, path, base, keep, diag);
@@ -470,8 +491,8 @@ static bool is_table_of_runs(const char *path)
 {
     struct csv_table *csv = NULL;
     struct diag unread = DIAG_INIT; /* other files of the folder may be anything */
-    bool is =
-        csv_load(&csv, path, &unread) == STATUS_OK && csv_column(csv, "predicted_by") < 0 && validate_measures(csv);
+    bool is = csv_load(&csv, path, &unread) == STATUS_OK && csv_column(csv, "predicted_by") < 0 &&
+              validate_measures(csv);
     static const char *const required[] = {"id", "model", "topology", "gpus"};
     for (size_t i = 0; i < sizeof required / sizeof *required && is; i++)
         is = csv_column(csv, required[i]) >= 0;
@@ -515,11 +536,12 @@ bool validate_is_of(const struct csv_table *csv, int row, const char *path, cons
            fnmatch(whole, slash ? slash + 1 : path, FNM_CASEFOLD) == 0;
 }
 
-/* ---- finds figures that cannot be in the unit of their column: tokens of the whole job, milliseconds, GiB ---- */
+/* ---- finds figures that cannot be in the unit of their column: tokens of the whole job,
+ * milliseconds, GiB ---- */
 
-/* No published training run is this far from what its hardware can do; a wrong unit is a factor of 1000, a job instead
- * of a GPU a factor of 8 or more. Twice the peak leaves
- * room for a model that is not quite the one that ran. */
+/* No published training run is this far from what its hardware can do; a wrong unit is a factor of
+ * 1000, a job instead of a GPU a factor of 8 or more. Twice the peak leaves room for a model that
+ * is not quite the one that ran. */
 static const double FAR = 30, MOST_MFU = 2;
 
 static const struct {
@@ -527,22 +549,27 @@ static const struct {
     size_t offset; /* in struct validate_figures */
     enum { SPEED, TIME, BYTES } what;
 } units[] = {
-    {"tokens_per_s_per_gpu", "tokens a second of one GPU", offsetof(struct validate_figures, tokens_per_s_per_gpu),
+    {"tokens_per_s_per_gpu", "tokens a second of one GPU",
+        offsetof(struct validate_figures, tokens_per_s_per_gpu), SPEED},
+    {"tflops_per_gpu", "TFLOPS of one GPU", offsetof(struct validate_figures, tflops_per_gpu),
         SPEED},
-    {"tflops_per_gpu", "TFLOPS of one GPU", offsetof(struct validate_figures, tflops_per_gpu), SPEED},
     {"step_time_s", "seconds", offsetof(struct validate_figures, step_time_s), TIME},
-    {"peak_allocated_bytes", "bytes of one GPU", offsetof(struct validate_figures, peak_allocated_bytes), BYTES},
-    {"peak_reserved_bytes", "bytes of one GPU", offsetof(struct validate_figures, peak_reserved_bytes), BYTES},
+    {"peak_allocated_bytes", "bytes of one GPU",
+        offsetof(struct validate_figures, peak_allocated_bytes), BYTES},
+    {"peak_reserved_bytes", "bytes of one GPU",
+        offsetof(struct validate_figures, peak_reserved_bytes), BYTES},
 };
 
 /* A speed FAR times too low, or above MOST_MFU times the peak, or more bytes than the GPU has,
  * is a column in another unit. */
-static void validate_table_check_row(const struct csv_table *csv, const struct validate_row *row, struct diag *diag)
+static void validate_table_check_row(
+    const struct csv_table *csv, const struct validate_row *row, struct diag *diag)
 {
     double hbm_bytes = row->set.points[0].hw.gpu.hbm_capacity.value;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         double measured = 0,
-               predicted = *(const double *)(const void *)((const char *)&row->predicted + units[i].offset);
+               predicted =
+                   *(const double *)(const void *)((const char *)&row->predicted + units[i].offset);
         csv_number(csv, row->csv_row, csv_column(csv, units[i].column), 0, &measured, diag);
         if (measured <= 0 || predicted <= 0)
             continue;
@@ -550,7 +577,8 @@ static void validate_table_check_row(const struct csv_table *csv, const struct v
         bool cannot = units[i].what == BYTES ? measured > hbm_bytes : row->mfu * speed > MOST_MFU;
         if (cannot || speed < 1 / FAR)
             diag_warn(diag, csv_pos(csv, row->csv_row),
-                "%s is %.15g, %.4g times what is predicted%s; the column is in %s", units[i].column, measured, ratio,
+                "%s is %.15g, %.4g times what is predicted%s; the column is in %s", units[i].column,
+                measured, ratio,
                 !cannot                  ? ""
                 : units[i].what == BYTES ? ", more than the GPU has"
                                          : ", more than the GPU can compute",

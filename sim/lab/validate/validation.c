@@ -18,16 +18,22 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
         cell_text("status", validate_status_names[row->status]),
         cell_text("reason", row->reason),
         cell_int("measured_oom", row->measured_oom),
-        cell_real("measured_tokens_per_s_per_gpu", m->tokens_per_s_per_gpu > 0, m->tokens_per_s_per_gpu),
-        cell_real("predicted_tokens_per_s_per_gpu", p->tokens_per_s_per_gpu > 0, p->tokens_per_s_per_gpu),
+        cell_real(
+            "measured_tokens_per_s_per_gpu", m->tokens_per_s_per_gpu > 0, m->tokens_per_s_per_gpu),
+        cell_real(
+            "predicted_tokens_per_s_per_gpu", p->tokens_per_s_per_gpu > 0, p->tokens_per_s_per_gpu),
         cell_real("measured_tflops_per_gpu", m->tflops_per_gpu > 0, m->tflops_per_gpu),
         cell_real("predicted_tflops_per_gpu", p->tflops_per_gpu > 0, p->tflops_per_gpu),
         cell_real("measured_step_time_s", m->step_time_s > 0, m->step_time_s),
         cell_real("predicted_step_time_s", p->step_time_s > 0, p->step_time_s),
-        cell_real("measured_peak_allocated_bytes", m->peak_allocated_bytes > 0, m->peak_allocated_bytes),
-        cell_real("predicted_peak_allocated_bytes", p->peak_allocated_bytes > 0, p->peak_allocated_bytes),
-        cell_real("measured_peak_reserved_bytes", m->peak_reserved_bytes > 0, m->peak_reserved_bytes),
-        cell_real("predicted_peak_reserved_bytes", p->peak_reserved_bytes > 0, p->peak_reserved_bytes),
+        cell_real(
+            "measured_peak_allocated_bytes", m->peak_allocated_bytes > 0, m->peak_allocated_bytes),
+        cell_real(
+            "predicted_peak_allocated_bytes", p->peak_allocated_bytes > 0, p->peak_allocated_bytes),
+        cell_real(
+            "measured_peak_reserved_bytes", m->peak_reserved_bytes > 0, m->peak_reserved_bytes),
+        cell_real(
+            "predicted_peak_reserved_bytes", p->peak_reserved_bytes > 0, p->peak_reserved_bytes),
         cell_real("measured_peak_bytes", row->measured_peak_bytes > 0, row->measured_peak_bytes),
         cell_real("predicted_peak_bytes", row->predicted_peak_bytes > 0, row->predicted_peak_bytes),
         cell_real("error", row->has_error, row->error),
@@ -44,7 +50,8 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
         cells[i] = all[i];
 }
 
-enum status validation_put(struct store *store, const struct validate_table *table, const char *file, struct diag *diag)
+enum status validation_put(
+    struct store *store, const struct validate_table *table, const char *file, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     int n = table->rows.n;

@@ -81,12 +81,13 @@ static enum status input_fill(struct input *input, struct diag *diag)
     int code = Z_OK;
     const char *why = gzerror(input->file, &code);
     if (code == Z_ERRNO && errno == EISDIR)
-        return diag_input(
-            diag, (struct source_pos){input->name, 1, 1}, "cannot read: %s; name a file in it", strerror(errno));
+        return diag_input(diag, (struct source_pos){input->name, 1, 1},
+            "cannot read: %s; name a file in it", strerror(errno));
     if (code == Z_ERRNO)
         return diag_io(diag, input_whole_file(input), "cannot read: %s", strerror(errno));
     if (n < 0 || code == Z_BUF_ERROR)
-        return diag_input(diag, input_whole_file(input), "the gzip data are damaged or cut: %s", why);
+        return diag_input(
+            diag, input_whole_file(input), "the gzip data are damaged or cut: %s", why);
     input->at = input->chunk;
     input->left = (size_t)n;
     input->ended = n == 0;
@@ -116,7 +117,8 @@ enum status input_line(struct input *input, struct input_line *line, struct diag
         if (memchr(input->at, '\0', n))
             return diag_input(diag, at, "a NUL byte: this is no text");
         if (used + n > INPUT_LINE_BYTES)
-            return diag_input(diag, at, "a line of more than %d bytes: this is no log", INPUT_LINE_BYTES);
+            return diag_input(
+                diag, at, "a line of more than %d bytes: this is no log", INPUT_LINE_BYTES);
         memcpy(input->text + used, input->at, n);
         used += n;
         begun = true;
@@ -135,7 +137,8 @@ enum status input_peek(struct input *input, char *first, struct diag *diag)
 {
     enum status status = input_fill(input, diag);
     size_t i = 0;
-    while (status == STATUS_OK && i < input->left && strchr(" \t\r\n", input->at[i]) && input->at[i])
+    while (
+        status == STATUS_OK && i < input->left && strchr(" \t\r\n", input->at[i]) && input->at[i])
         i++;
     *first = '\0';
     if (status == STATUS_OK && i < input->left)

@@ -74,7 +74,8 @@ static int scalar(struct reader *r, enum json_kind kind, const char *text, size_
         n = JSON_TEXT_BYTES - 1;
     memcpy(r->text, text, n);
     r->text[n] = '\0';
-    struct json_scalar value = {in->container, in->is_array ? NULL : r->key, kind, r->text, line_now(r)};
+    struct json_scalar value = {
+        in->container, in->is_array ? NULL : r->key, kind, r->text, line_now(r)};
     return go_on(r, r->handler->scalar(r->handler->self, &value));
 }
 
@@ -153,7 +154,8 @@ static int close_container(void *self)
     r->silent = 0;
     const struct frame closed = r->frames[--r->depth];
     r->path[r->depth > 0 ? r->frames[r->depth - 1].path : 0] = '\0';
-    return closed.container < 0 || go_on(r, r->handler->close(r->handler->self, closed.container, line_now(r)));
+    return closed.container < 0 ||
+           go_on(r, r->handler->close(r->handler->self, closed.container, line_now(r)));
 }
 
 static const yajl_callbacks callbacks = {.yajl_null = take_null,
@@ -178,8 +180,8 @@ static enum status syntax_error(struct reader *r)
     size_t at = yajl_get_bytes_consumed(r->yajl);
     int line = line_at(r, at);
     int column = at > r->line_start ? (int)(at - r->line_start) : 1;
-    return diag_input(
-        r->diag, (struct source_pos){input_name(r->input), line, column}, "%s; a whole file of JSON is wanted", text);
+    return diag_input(r->diag, (struct source_pos){input_name(r->input), line, column},
+        "%s; a whole file of JSON is wanted", text);
 }
 
 static enum status json_feed(struct reader *r)
@@ -189,8 +191,9 @@ static enum status json_feed(struct reader *r)
         if (status != STATUS_OK)
             return status;
         r->counted = r->line_start = 0;
-        yajl_status code = r->chunk_n > 0 ? yajl_parse(r->yajl, (const unsigned char *)r->chunk, r->chunk_n)
-                                          : yajl_complete_parse(r->yajl);
+        yajl_status code = r->chunk_n > 0
+                               ? yajl_parse(r->yajl, (const unsigned char *)r->chunk, r->chunk_n)
+                               : yajl_complete_parse(r->yajl);
         if (code == yajl_status_client_canceled)
             return r->status;
         if (code != yajl_status_ok)

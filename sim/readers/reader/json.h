@@ -1,10 +1,12 @@
-/* Private to reader: JSON of any size as a stream of scalars, in constant memory. The only code that sees yajl.
+/* Private to reader: JSON of any size as a stream of scalars, in constant memory. The only code
+ * that sees yajl.
  *
- * A reader names the containers that it wants by their paths: "" is the root, "a.b" the object (or array) b in a,
- * "a[]" an object (or array) in array a. Scalars directly in such a container are passed on, with their key (NULL in an
- * array); all else is checked for syntax and forgotten. Errors say file:line:column. At most JSON_MAX_DEPTH levels;
- * a text is passed on up to JSON_TEXT_BYTES, the rest of it is left out; a value of more than JSON_MAX_VALUE bytes is
- * an error (yajl would hold it whole). */
+ * A reader names the containers that it wants by their paths: "" is the root, "a.b" the object (or
+ * array) b in a, "a[]" an object (or array) in array a. Scalars directly in such a container are
+ * passed on, with their key (NULL in an array); all else is checked for syntax and forgotten.
+ * Errors say file:line:column. At most JSON_MAX_DEPTH levels; a text is passed on up to
+ * JSON_TEXT_BYTES, the rest of it is left out; a value of more than JSON_MAX_VALUE bytes is an
+ * error (yajl would hold it whole). */
 #ifndef FLOPCAST_READER_JSON_H
 #define FLOPCAST_READER_JSON_H
 
@@ -33,8 +35,8 @@ struct json_handler {
 
 enum status json_read(struct input *input, const struct json_handler *handler, struct diag *diag);
 
-/* The number of a scalar: of a string too, since writers put numbers, also "nan", into strings; NAN for null. false:
- * no number. */
+/* The number of a scalar: of a string too, since writers put numbers, also "nan", into strings; NAN
+ * for null. false: no number. */
 bool json_number(const struct json_scalar *scalar, double *out);
 bool json_int(const struct json_scalar *scalar, int64_t *out);
 

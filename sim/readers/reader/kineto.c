@@ -18,10 +18,20 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IN_ROOT, IN_EVENTS, IN_EVENT, IN_ARGS, IN_DIMS, IN_DIM, IN_TYPES, IN_DISTRIBUTED, IN_DEVICE };
+enum {
+    IN_ROOT,
+    IN_EVENTS,
+    IN_EVENT,
+    IN_ARGS,
+    IN_DIMS,
+    IN_DIM,
+    IN_TYPES,
+    IN_DISTRIBUTED,
+    IN_DEVICE
+};
 static const char *const containers[] = {"", "traceEvents", "traceEvents[]", "traceEvents[].args",
-    "traceEvents[].args.Input Dims", "traceEvents[].args.Input Dims[]", "traceEvents[].args.Input type",
-    "distributedInfo", "deviceProperties[]", NULL};
+    "traceEvents[].args.Input Dims", "traceEvents[].args.Input Dims[]",
+    "traceEvents[].args.Input type", "distributedInfo", "deviceProperties[]", NULL};
 
 enum { INPUTS = 16, DIMENSIONS = 4 }; /* tensors of an operator whose sizes are kept */
 enum { MOST_RANKS = 1 << 24 };
@@ -51,16 +61,19 @@ struct reader {
 };
 
 static const struct kineto_collective collectives[] = {
-    {"allreduce", "all_reduce", true}, {"all_reduce", "all_reduce", true}, {"allreduce_coalesced", "all_reduce", true},
-    {"_allgather_base", "all_gather", false}, {"_all_gather_base", "all_gather", false},
-    {"all_gather", "all_gather", false}, {"allgather", "all_gather", false},
-    {"all_gather_into_tensor_coalesced", "all_gather", false}, {"allgather_into_tensor_coalesced", "all_gather", false},
+    {"allreduce", "all_reduce", true}, {"all_reduce", "all_reduce", true},
+    {"allreduce_coalesced", "all_reduce", true}, {"_allgather_base", "all_gather", false},
+    {"_all_gather_base", "all_gather", false}, {"all_gather", "all_gather", false},
+    {"allgather", "all_gather", false}, {"all_gather_into_tensor_coalesced", "all_gather", false},
+    {"allgather_into_tensor_coalesced", "all_gather", false},
     {"_reduce_scatter_base", "reduce_scatter", false}, {"reduce_scatter", "reduce_scatter", false},
     {"reduce_scatter_tensor_coalesced", "reduce_scatter", false}, {"broadcast", "broadcast", true},
-    {"reduce", "reduce", true}, {"all_to_all", "all_to_all", false}, {"alltoall", "all_to_all", false},
-    {"alltoall_base", "all_to_all", false}, {"all_to_allv", "all_to_all", false}, {"gather", "gather", false},
+    {"reduce", "reduce", true}, {"all_to_all", "all_to_all", false},
+    {"alltoall", "all_to_all", false}, {"alltoall_base", "all_to_all", false},
+    {"all_to_allv", "all_to_all", false}, {"gather", "gather", false},
     {"scatter", "scatter", false},
-    {"send_recv", "send_recv", false}, /* not PyTorch's: from each rank of a group to the next, as flopcast writes it */
+    {"send_recv", "send_recv",
+        false}, /* not PyTorch's: from each rank of a group to the next, as flopcast writes it */
 };
 
 const struct kineto_collective *kineto_find_collective(const char *name)
@@ -75,11 +88,12 @@ const struct kineto_collective *kineto_find_collective(const char *name)
 static const struct {
     const char *name;
     int bytes;
-} dtypes[] = {{"Float", 4}, {"BFloat16", 2}, {"Half", 2}, {"Double", 8}, {"Byte", 1}, {"Char", 1}, {"Bool", 1},
-    {"Short", 2}, {"Int", 4}, {"Long", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}, {"Float8_e4m3fnuz", 1},
-    {"Float8_e5m2fnuz", 1}, {"ComplexFloat", 8}, {"ComplexDouble", 16}, {"float", 4}, {"c10::BFloat16", 2},
-    {"c10::Half", 2}, {"double", 8}, {"unsigned char", 1}, {"signed char", 1}, {"bool", 1}, {"short", 2},
-    {"short int", 2}, {"int", 4}, {"long", 8}, {"long int", 8}, {"c10::Float8_e4m3fn", 1}, {"c10::Float8_e5m2", 1}};
+} dtypes[] = {{"Float", 4}, {"BFloat16", 2}, {"Half", 2}, {"Double", 8}, {"Byte", 1}, {"Char", 1},
+    {"Bool", 1}, {"Short", 2}, {"Int", 4}, {"Long", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1},
+    {"Float8_e4m3fnuz", 1}, {"Float8_e5m2fnuz", 1}, {"ComplexFloat", 8}, {"ComplexDouble", 16},
+    {"float", 4}, {"c10::BFloat16", 2}, {"c10::Half", 2}, {"double", 8}, {"unsigned char", 1},
+    {"signed char", 1}, {"bool", 1}, {"short", 2}, {"short int", 2}, {"int", 4}, {"long", 8},
+    {"long int", 8}, {"c10::Float8_e4m3fn", 1}, {"c10::Float8_e5m2", 1}};
 
 /* Bytes of an element of a c10::ScalarType or C type; 0: unknown. */
 static int kineto_element_bytes(const char *dtype)
@@ -95,7 +109,8 @@ static int kineto_element_bytes(const char *dtype)
 int64_t kineto_message_bytes(const struct kineto_event *event)
 {
     enum { LARGEST = 1 << 30 }; /* elements x bytes stays far from overflow */
-    int64_t elements = event->in_elements > event->out_elements ? event->in_elements : event->out_elements;
+    int64_t elements =
+        event->in_elements > event->out_elements ? event->in_elements : event->out_elements;
     if (elements <= 0 || elements > (int64_t)LARGEST * LARGEST / 16)
         return 0;
     return elements * kineto_element_bytes(event->dtype);
@@ -111,9 +126,11 @@ static enum status wrong_number(struct reader *r, const struct json_scalar *scal
 }
 
 /* Microseconds with up to three decimals, as Kineto writes them, to nanoseconds. */
-static enum status kineto_take_time(struct reader *r, const struct json_scalar *scalar, int64_t *out, double *us)
+static enum status kineto_take_time(
+    struct reader *r, const struct json_scalar *scalar, int64_t *out, double *us)
 {
-    /* A start and a duration of so much, 126 years, add up to less than int64_t holds as nanoseconds. */
+    /* A start and a duration of so much, 126 years, add up to less than int64_t holds as
+     * nanoseconds. */
     static const double most_us = 4e15, ns_per_us = 1e3;
     if (!json_number(scalar, us) || !isfinite(*us) || fabs(*us) > most_us)
         return wrong_number(r, scalar);
@@ -128,11 +145,12 @@ static enum kineto_category category(const char *text)
     static const struct {
         const char *name;
         enum kineto_category category;
-    } names[] = {{"kernel", KINETO_KERNEL}, {"gpu_memcpy", KINETO_MEMCPY}, {"gpu_memset", KINETO_MEMSET},
-        {"cpu_op", KINETO_CPU_OP}, {"user_annotation", KINETO_ANNOTATION},
-        {"gpu_user_annotation", KINETO_GPU_ANNOTATION}, {"cuda_runtime", KINETO_RUNTIME},
-        {"cuda_driver", KINETO_RUNTIME}, {"cuda_sync", KINETO_SYNC}, {"Memcpy", KINETO_MEMCPY},
-        {"Memset", KINETO_MEMSET}, {"Operator", KINETO_CPU_OP}, {"Runtime", KINETO_RUNTIME}};
+    } names[] = {{"kernel", KINETO_KERNEL}, {"gpu_memcpy", KINETO_MEMCPY},
+        {"gpu_memset", KINETO_MEMSET}, {"cpu_op", KINETO_CPU_OP},
+        {"user_annotation", KINETO_ANNOTATION}, {"gpu_user_annotation", KINETO_GPU_ANNOTATION},
+        {"cuda_runtime", KINETO_RUNTIME}, {"cuda_driver", KINETO_RUNTIME},
+        {"cuda_sync", KINETO_SYNC}, {"Memcpy", KINETO_MEMCPY}, {"Memset", KINETO_MEMSET},
+        {"Operator", KINETO_CPU_OP}, {"Runtime", KINETO_RUNTIME}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcasecmp(text, names[i].name) == 0)
             return names[i].category;
@@ -143,17 +161,19 @@ static enum kineto_category category(const char *text)
 static const struct {
     const char *name;
     enum kineto_call call;
-} calls[] = {{"LaunchKernel", CALL_LAUNCH}, {"LaunchKernelEx", CALL_LAUNCH}, {"LaunchKernelExC", CALL_LAUNCH},
-    {"LaunchCooperativeKernel", CALL_LAUNCH}, {"LaunchCooperativeKernelMultiDevice", CALL_LAUNCH},
-    {"Launch", CALL_LAUNCH}, {"ModuleLaunchKernel", CALL_LAUNCH}, {"ModuleLaunchCooperativeKernel", CALL_LAUNCH},
-    {"ExtLaunchKernel", CALL_LAUNCH}, {"ExtModuleLaunchKernel", CALL_LAUNCH}, {"HccModuleLaunchKernel", CALL_LAUNCH},
-    {"ExtLaunchMultiKernelMultiDevice", CALL_LAUNCH}, {"LaunchByPtr", CALL_LAUNCH}, {"GraphLaunch", CALL_LAUNCH},
-    {"EventRecord", CALL_EVENT_RECORD}, {"EventRecordWithFlags", CALL_EVENT_RECORD},
-    {"StreamWaitEvent", CALL_STREAM_WAIT}, {"EventSynchronize", CALL_EVENT_SYNC},
-    {"StreamSynchronize", CALL_STREAM_SYNC}, {"DeviceSynchronize", CALL_DEVICE_SYNC},
-    {"ThreadSynchronize", CALL_DEVICE_SYNC}, {"CtxSynchronize", CALL_DEVICE_SYNC}, {"Free", CALL_DEVICE_SYNC},
-    {"MemFree", CALL_DEVICE_SYNC}, {"Malloc", CALL_MALLOC}, {"MemAlloc", CALL_MALLOC},
-    {"ExtMallocWithFlags", CALL_MALLOC}, {"MemCreate", CALL_MALLOC}, {"MemMap", CALL_MALLOC}};
+} calls[] = {{"LaunchKernel", CALL_LAUNCH}, {"LaunchKernelEx", CALL_LAUNCH},
+    {"LaunchKernelExC", CALL_LAUNCH}, {"LaunchCooperativeKernel", CALL_LAUNCH},
+    {"LaunchCooperativeKernelMultiDevice", CALL_LAUNCH}, {"Launch", CALL_LAUNCH},
+    {"ModuleLaunchKernel", CALL_LAUNCH}, {"ModuleLaunchCooperativeKernel", CALL_LAUNCH},
+    {"ExtLaunchKernel", CALL_LAUNCH}, {"ExtModuleLaunchKernel", CALL_LAUNCH},
+    {"HccModuleLaunchKernel", CALL_LAUNCH}, {"ExtLaunchMultiKernelMultiDevice", CALL_LAUNCH},
+    {"LaunchByPtr", CALL_LAUNCH}, {"GraphLaunch", CALL_LAUNCH}, {"EventRecord", CALL_EVENT_RECORD},
+    {"EventRecordWithFlags", CALL_EVENT_RECORD}, {"StreamWaitEvent", CALL_STREAM_WAIT},
+    {"EventSynchronize", CALL_EVENT_SYNC}, {"StreamSynchronize", CALL_STREAM_SYNC},
+    {"DeviceSynchronize", CALL_DEVICE_SYNC}, {"ThreadSynchronize", CALL_DEVICE_SYNC},
+    {"CtxSynchronize", CALL_DEVICE_SYNC}, {"Free", CALL_DEVICE_SYNC}, {"MemFree", CALL_DEVICE_SYNC},
+    {"Malloc", CALL_MALLOC}, {"MemAlloc", CALL_MALLOC}, {"ExtMallocWithFlags", CALL_MALLOC},
+    {"MemCreate", CALL_MALLOC}, {"MemMap", CALL_MALLOC}};
 
 /* As CUPTI calls what cuda_sync events are of. */
 static const struct {
@@ -169,7 +189,8 @@ static enum kineto_call call_of(const struct kineto_event *event)
     for (size_t i = 0; i < sizeof syncs / sizeof *syncs && event->category == KINETO_SYNC; i++)
         if (strcmp(event->name, syncs[i].name) == 0)
             return syncs[i].call;
-    for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes && event->category == KINETO_RUNTIME; p++) {
+    for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes && event->category == KINETO_RUNTIME;
+         p++) {
         size_t prefix = strlen(prefixes[p]);
         const char *name = event->name + prefix;
         size_t n = strncmp(event->name, prefixes[p], prefix) == 0 ? strcspn(name, "_") : 0;
@@ -211,19 +232,23 @@ static void take_args(struct kineto_event *event, const struct json_scalar *scal
     } numbers[] = {{"In msg nelems", &event->in_elements}, {"Out msg nelems", &event->out_elements},
         {"Group size", &event->ranks}, {"device", &event->device}, {"stream", &event->stream},
         {"correlation", &event->correlation}, {"External id", &event->external},
-        {"wait_on_stream", &event->waited_stream}, {"wait_on_cuda_event_record_corr_id", &event->waited_record}};
+        {"wait_on_stream", &event->waited_stream},
+        {"wait_on_cuda_event_record_corr_id", &event->waited_record}};
     const struct {
         const char *key;
         char *at;
         size_t room;
     } texts[] = {{"Collective name", ROOM(event->collective)}, {"dtype", ROOM(event->dtype)},
-        {"kind", ROOM(event->kind)}, {"phase", ROOM(event->phase)}, {"Process Group Name", ROOM(event->group)},
-        {"Process Group Ranks", ROOM(event->group_ranks)}, {"Process Group Description", ROOM(event->group_says)}};
+        {"kind", ROOM(event->kind)}, {"phase", ROOM(event->phase)},
+        {"Process Group Name", ROOM(event->group)},
+        {"Process Group Ranks", ROOM(event->group_ranks)},
+        {"Process Group Description", ROOM(event->group_says)}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(scalar->key, texts[i].key) == 0)
             snprintf(texts[i].at, texts[i].room, "%s", scalar->text);
     if (strcmp(scalar->key, "Dst Rank") == 0 || strcmp(scalar->key, "Src Rank") == 0)
-        event->has_peer = json_int(scalar, &event->peer) && event->peer >= 0 && event->peer < MOST_RANKS;
+        event->has_peer =
+            json_int(scalar, &event->peer) && event->peer >= 0 && event->peer < MOST_RANKS;
     if (strcmp(scalar->key, "alone (us)") == 0 && !json_number(scalar, &event->alone_us))
         event->alone_us = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -231,7 +256,8 @@ static void take_args(struct kineto_event *event, const struct json_scalar *scal
             *numbers[i].at = 0;
 }
 
-/* [[8, 1024], [], ...] and ["float", "Scalar", ...]: an empty list is no tensor, or one of no dimension. */
+/* [[8, 1024], [], ...] and ["float", "Scalar", ...]: an empty list is no tensor, or one of no
+ * dimension. */
 static void take_input(struct reader *r, const struct json_scalar *scalar)
 {
     double size;
@@ -240,11 +266,13 @@ static void take_input(struct reader *r, const struct json_scalar *scalar)
         r->types[r->n_types++] = kineto_element_bytes(scalar->text);
     } else if (scalar->container == IN_TYPES)
         r->too_many = true;
-    if (scalar->container == IN_DIM && r->shape.n < DIMENSIONS && !json_int(scalar, &r->shape.size[r->shape.n]))
+    if (scalar->container == IN_DIM && r->shape.n < DIMENSIONS &&
+        !json_int(scalar, &r->shape.size[r->shape.n]))
         r->shape.size[r->shape.n] = 0;
     r->shape.n += scalar->container == IN_DIM;
     if (scalar->container == IN_DIM)
-        r->dim = (r->dim < 0 ? 1 : r->dim) * (json_number(scalar, &size) && size >= 0 ? size : (double)NAN);
+        r->dim = (r->dim < 0 ? 1 : r->dim) *
+                 (json_number(scalar, &size) && size >= 0 ? size : (double)NAN);
 }
 
 static enum status kineto_take_scalar(void *self, const struct json_scalar *scalar)
@@ -295,8 +323,8 @@ static double input_bytes(const struct reader *r)
 static bool take_product(struct kineto_event *event, const struct shape *a, const struct shape *b)
 {
     int n = a->n;
-    bool fit =
-        n == b->n && (n == 2 || n == 3) && a->size[n - 1] == b->size[n - 2] && a->size[0] > 0 && b->size[n - 1] > 0;
+    bool fit = n == b->n && (n == 2 || n == 3) && a->size[n - 1] == b->size[n - 2] &&
+               a->size[0] > 0 && b->size[n - 1] > 0;
     if (!fit || a->size[n - 2] <= 0 || a->size[n - 1] <= 0 || (n == 3 && a->size[0] != b->size[0]))
         return false;
     event->batch = n == 3 ? a->size[0] : 1;
@@ -306,7 +334,8 @@ static bool take_product(struct kineto_event *event, const struct shape *a, cons
     return true;
 }
 
-/* Queries and keys, [sequences, heads, tokens, head] or, as _flash_attention_forward has them, tokens before heads. */
+/* Queries and keys, [sequences, heads, tokens, head] or, as _flash_attention_forward has them,
+ * tokens before heads. */
 static bool take_attention(struct kineto_event *event, const struct shape *q, const struct shape *k)
 {
     int heads = strstr(event->name, "_flash_attention") ? 2 : 1, tokens = heads == 2 ? 1 : 2;
@@ -369,7 +398,8 @@ static enum status kineto_take_close(void *self, int container, int line)
     return status;
 }
 
-enum status kineto_check_kernel(const struct kineto_event *event, const char *file, struct diag *diag)
+enum status kineto_check_kernel(
+    const struct kineto_event *event, const char *file, struct diag *diag)
 {
     struct source_pos at = {file, event->line, 1};
     if (!*event->name)
@@ -379,18 +409,26 @@ enum status kineto_check_kernel(const struct kineto_event *event, const char *fi
     return STATUS_OK;
 }
 
-enum status kineto_scan(
-    struct kineto_about *out, struct input *input, kineto_take take, void *self, struct arena *arena, struct diag *diag)
+enum status kineto_scan(struct kineto_about *out, struct input *input, kineto_take take, void *self,
+    struct arena *arena, struct diag *diag)
 {
     *out = (struct kineto_about){.rank = -1};
-    struct reader r = {
-        .about = out, .take = take, .self = self, .input = input, .arena = arena, .diag = diag, .dim = -1};
-    const struct json_handler handler = {
-        .containers = containers, .scalar = kineto_take_scalar, .close = kineto_take_close, .self = &r};
+    struct reader r = {.about = out,
+        .take = take,
+        .self = self,
+        .input = input,
+        .arena = arena,
+        .diag = diag,
+        .dim = -1};
+    const struct json_handler handler = {.containers = containers,
+        .scalar = kineto_take_scalar,
+        .close = kineto_take_close,
+        .self = &r};
     enum status status = json_read(input, &handler, diag);
     if (status == STATUS_OK && !r.has_events)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)},
-            "no traceEvents; this is no trace of PyTorch's profiler (a log of nccl-tests is for `flopcast calibrate "
+            "no traceEvents; this is no trace of PyTorch's profiler (a log of nccl-tests is for "
+            "`flopcast calibrate "
             "check "
             "FILE`)");
     return status;
