@@ -16,10 +16,8 @@ static void a_program_knows_itself(void **state)
     assert_true(build_digest() == build_digest());
     char before[32], after[32] = "";
     snprintf(before, sizeof before, "%llx", (unsigned long long)build_digest());
-    FILE *copy = popen(
-        "cp /proc/$PPID/exe copy-of-test-build && strip copy-of-test-build && TEST_BUILD_COPY=1 "
-        "./copy-of-test-build build; "
-        "rm -f copy-of-test-build",
+    FILE *copy = popen("cp /proc/$PPID/exe copy-of-test-build && strip copy-of-test-build && "
+                       "TEST_BUILD_COPY=1 ./copy-of-test-build build; rm -f copy-of-test-build",
         "r");
     assert_non_null(copy);
     assert_non_null(fgets(after, sizeof after, copy));

@@ -186,8 +186,7 @@ static void hints(void **state)
         {FILES_MODELS, "b200", "; flopcast's own is topologies/gpus/b200.yaml"},
         {FILES_MODELS, "xyz",
             "; `flopcast files models` lists the names that come along; of any other model, put "
-            "the config.json of "
-            "Hugging Face into a folder 'xyz' here"},
+            "the config.json of Hugging Face into a folder 'xyz' here"},
         {FILES_MODELS, "xyz.yaml", ""},
         {FILES_MODELS, "mpt", "; 'mpt' could be mpt-1b, mpt-30b; write one of them"},
         {FILES_ANY, "t6", "; did you mean 'scenarios/t5.yaml'?"},

@@ -222,8 +222,7 @@ static void bench_solver(void)
     free(job);
     double seconds = gsl_stats_median(part, 1, RUNS);
     printf("solver, %.0f flows active: %6.2f us a flow that comes and goes, 1 / %.1f of solving "
-           "all of them once; "
-           "the last ends at %.12f s\n",
+           "all of them once; the last ends at %.12f s\n",
         active, seconds / FLOW_STARTS * 1e6, gsl_stats_median(whole, 1, RUNS) / seconds, end_s);
 }
 

@@ -89,8 +89,7 @@ static void a_fit_gives_back_what_times_were_made_of(void **state)
     FILE *csv = fopen(path, "w");
     assert_non_null(csv);
     fprintf(csv, "class,gpu,software,dtype,regime,m,n,k,batch,heads,kv_heads,value_dim,experts,"
-                 "topk,causal,pass,time_us,"
-                 "power_w\n");
+                 "topk,causal,pass,time_us,power_w\n");
     for (int i = 0; i < s.fit.rows.list.n; i++) {
         const struct direct_row *row = &s.fit.rows.list.at[i];
         if (row->kind == DIRECT_CAST || row->kind == DIRECT_AMAX)

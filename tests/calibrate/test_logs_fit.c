@@ -236,17 +236,14 @@ static void refusals(void **state)
         const char *text, *says;
     } cases[] = {
         {"# collective: gather\n# n_gpus: 8\n#  size count type redop root time algbw busbw "
-         "#wrong\n1024 256 float sum "
-         "-1 10 0.1024 0.0896 0\n",
+         "#wrong\n1024 256 float sum -1 10 0.1024 0.0896 0\n",
             "is not modelled"},
         {"# collective: all_reduce\n# n_gpus: 12\n# n_nodes: 1\n#  size count type redop root time "
          "algbw busbw #wrong\n"
          "1024 256 float sum -1 10 0.1024 0.187733 0\n",
             "12 ranks on 1 node of 8 GPUs"},
         {"# collective: all_reduce\n# n_gpus: 8\n#  size count type redop root time algbw busbw "
-         "#wrong\n1024 256 float "
-         "sum "
-         "-1 10 0.1024 0.1792 0\n",
+         "#wrong\n1024 256 float sum -1 10 0.1024 0.1792 0\n",
             "determine none of the files' numbers"},
         {"hello\n", "no"},
     };

@@ -282,13 +282,11 @@ static void channels_in_words(void **state)
     struct hw hw = hw_of(&(struct machine){"Hopper", 8, 8, 400, 450, 55.4, 0, 0, 0});
     assert_string_equal(coll_channels_words(words, sizeof words, &hw),
         "16 channels: its search finds 8 of 48 GB/s, doubled (to it a NIC is 48 GB/s by its PCIe "
-        "slot, a GPU's links "
-        "in the node 370.8 GB/s)");
+        "slot, a GPU's links in the node 370.8 GB/s)");
     hw = hw_of(&(struct machine){"Blackwell", 8, 8, 800, 900, 110, 0, 0, 0});
     assert_string_equal(coll_channels_words(words, sizeof words, &hw),
         "32 channels: its search finds 8 of 96 GB/s, split in two, doubled (to it a NIC is 96 GB/s "
-        "by its PCIe slot, a "
-        "GPU's links in the node 721.8 GB/s)");
+        "by its PCIe slot, a GPU's links in the node 721.8 GB/s)");
     hw.cluster.nccl_channels = (struct quantity)NUMBER(12);
     assert_string_equal(
         coll_channels_words(words, sizeof words, &hw), "12 channels, as nccl_channels says");

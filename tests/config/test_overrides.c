@@ -166,21 +166,16 @@ static void json_has_what_is_given(void **state)
         {"cards", "3", "{\n  \"cards\": {\"value\": 3, \"origin\": \"--set x:1:1\"}\n}\n"},
         {"slots", "4",
             "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"slots\": {\"value\": 4, "
-            "\"kind\": "
-            "\"assumed\", "
-            "\"source\": \"--set x\", \"std_error\": 0, \"origin\": \"--set x:1:1\"}\n}\n"},
+            "\"kind\": \"assumed\", \"source\": \"--set x\", \"std_error\": 0, \"origin\": \"--set "
+            "x:1:1\"}\n}\n"},
         {"card.link.speed", "1 GB/s",
             "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"card\": {\n    "
-            "\"link\": {\n      "
-            "\"speed\": "
-            "{\"value\": 1000000000, \"unit\": \"B/s\", \"kind\": \"assumed\", \"source\": \"--set "
-            "x\", \"std_error\": "
-            "0, "
-            "\"origin\": \"--set x:1:1\"}\n    }\n  }\n}\n"},
+            "\"link\": {\n      \"speed\": {\"value\": 1000000000, \"unit\": \"B/s\", \"kind\": "
+            "\"assumed\", \"source\": \"--set x\", \"std_error\": 0, \"origin\": \"--set "
+            "x:1:1\"}\n    }\n  }\n}\n"},
         {"card.seed", "0",
             "{\n  \"cards\": {\"value\": 0, \"origin\": \"default\"},\n  \"card\": {\n    "
-            "\"seed\": {\"value\": 0, "
-            "\"origin\": \"--set x:1:1\"}\n  }\n}\n"},
+            "\"seed\": {\"value\": 0, \"origin\": \"--set x:1:1\"}\n  }\n}\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct given given = nothing();

@@ -215,15 +215,14 @@ static const struct {
     {"train: 8", "f:2:8: error: 'train' is a single value; a mapping is wanted\n"},
     {"train: {micro_batch: 8, strategy: {}}",
         "f:2:35: error: 'strategy' is a mapping; a word is wanted\n"},
-    {"bandwidth: 2 TB/s", "f:2:12: error: 'bandwidth' is a single value; a mapping {value: 2 TB/s, "
-                          "kind: ..., source: "
-                          "\"...\"} is wanted, of kind datasheet, measured, fitted or assumed\n"},
+    {"bandwidth: 2 TB/s",
+        "f:2:12: error: 'bandwidth' is a single value; a mapping {value: 2 TB/s, kind: ..., "
+        "source: \"...\"} is wanted, of kind datasheet, measured, fitted or assumed\n"},
     /* whole numbers */
     {"gpus: 1.0005k",
         "f:2:7: error: '1.0005k' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
     {"gpus: 8,16", "f:2:7: error: '8,16' is not a whole number (examples: 8, 1_000_000, 8k); "
-                   "several of them to sweep are "
-                   "a list, as [8, 16]\n"},
+                   "several of them to sweep are a list, as [8, 16]\n"},
     {"gpus: 8.5", "f:2:7: error: '8.5' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
     {"gpus: 0x8", "f:2:7: error: '0x8' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
     {"gpus: 1__0", "f:2:7: error: '1__0' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
@@ -428,9 +427,7 @@ static void bad_paths_are_reported_exactly(void **state)
             "strategy)\n"},
         {"", "8",
             "--set:1:1: error: unknown key '' in a sample (known: name, cluster, gpus, latency, "
-            "scale, noise, "
-            "bandwidth, "
-            "count, train, sweep)\n"},
+            "scale, noise, bandwidth, count, train, sweep)\n"},
         {"train.micro_batch", " many",
             "--set:1:2: error: 'many' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
     };

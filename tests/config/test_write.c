@@ -48,8 +48,7 @@ static void writes_values_with_origins(void **state)
         "  \"scale\": {\"value\": 0.1, \"origin\": \"default\"},\n"
         "  \"noise\": {\"value\": false, \"origin\": \"default\"},\n"
         "  \"bandwidth\": {\"value\": 2000000000000, \"unit\": \"B/s\", \"kind\": \"fitted\", "
-        "\"source\": \"own fit\", "
-        "\"std_error\": 30000000000, \"origin\": \"s/x.yaml:4:12\"},\n"
+        "\"source\": \"own fit\", \"std_error\": 30000000000, \"origin\": \"s/x.yaml:4:12\"},\n"
         "  \"count\": {\"value\": null, \"origin\": \"default\"},\n"
         "  \"train\": {\n"
         "    \"micro_batch\": {\"value\": 16, \"origin\": \"--set\"},\n"
@@ -57,8 +56,7 @@ static void writes_values_with_origins(void **state)
         "    \"strategy\": {\"value\": \"fsdp\", \"origin\": \"s/x.yaml:5:36\"}\n"
         "  },\n"
         "  \"sweep\": {\"value\": {\"gpus\": [8, \"010\", 1.5e3, true, null, \"8\", \"x y\"], "
-        "\"empty\": {}}, "
-        "\"origin\": \"s/x.yaml:6:8\"}\n"
+        "\"empty\": {}}, \"origin\": \"s/x.yaml:6:8\"}\n"
         "}\n");
     free(text);
     config_free(doc);

@@ -157,9 +157,8 @@ static void automodel_recipes(void **state)
         "distributed: {strategy: fsdp2, pp_size: 4, ep_size: 32, activation_checkpointing: true, "
         "pipeline: {pp_schedule: interleaved1f1b, pp_microbatch_size: 2, layers_per_stage: 2}}\n"
         "model: {config: {pretrained_model_name_or_path: deepseek-ai/DeepSeek-V3}, backend: "
-        "{dispatcher: deepep, "
-        "dispatcher_num_sms: 64, experts: gmm}}\nbenchmark: {num_nodes: 16}\ndataset: {seq_len: "
-        "2048}\n",
+        "{dispatcher: deepep, dispatcher_num_sms: 64, experts: gmm}}\nbenchmark: {num_nodes: "
+        "16}\ndataset: {seq_len: 2048}\n",
         0, {"model", "deepseek-v3"}, {"cluster.gpus", "128"}, {"parallelism.virtual", "7"},
         {"train.device_batch", "8"}, {"train.micro_batch", "2"}, {"train.global_batch", "-"},
         {"train.moe_deepep_num_sms", "64"}, {"train.moe_token_dispatcher_type", "flex"},
@@ -189,10 +188,9 @@ static void primus_overrides(void **state)
     CHECK(yaml,
         PRIMUS("megatron", "\"${M:qwen3_30B_A3B}.yaml\"",
             "micro_batch_size: 2, seq_length: \"${S:-4096}\", expert_model_parallel_size: 8, "
-            "sequence_parallel: 1, "
-            "overlap_grad_reduce: true, overlap_param_gather: false, use_turbo_deepep: true, "
-            "turbo_deepep_num_cu: 80, "
-            "lr_decay_iters: null, recompute_granularity: full, recompute_num_layers: 0"),
+            "sequence_parallel: 1, overlap_grad_reduce: true, overlap_param_gather: false, "
+            "use_turbo_deepep: true, turbo_deepep_num_cu: 80, lr_decay_iters: null, "
+            "recompute_granularity: full, recompute_num_layers: 0"),
         0, {"model", "qwen3-30b-a3b"}, {"train.seq_len", "4096"},
         {"megatron.overlap_grad_reduce", "true"}, {"megatron.overlap_param_gather", "false"},
         {"megatron.use_distributed_optimizer", "true"}, {"train.moe_deepep_num_sms", "80"},
@@ -228,9 +226,8 @@ static void megatron_models(void **state)
     const enum configuration_format sh = CONFIGURATION_MEGATRON;
     CHECK(sh,
         "p --num-layers 96 --hidden-size 12288 --num-attention-heads 96 --max-position-embeddings "
-        "2048 "
-        "--tensor-model-parallel-size 8 --tokenizer-type GPT2BPETokenizer --fp16 --cuda-graph-impl "
-        "local",
+        "2048 --tensor-model-parallel-size 8 --tokenizer-type GPT2BPETokenizer --fp16 "
+        "--cuda-graph-impl local",
         0, {"model:vocab", "51200"}, {"model:d_ff", "49152"}, {"model:family", "gpt"},
         {"model:max_positions", "2048"}, {"model:dropout", "0.1"}, {"strategy", "megatron"},
         {"megatron.grad_reduce_in_fp32", "false"}, {"megatron.use_distributed_optimizer", "false"},
@@ -240,8 +237,8 @@ static void megatron_models(void **state)
         "--num-query-groups 8 --swiglu --normalization RMSNorm --use-rotary-position-embeddings "
         "--untie-embeddings-and-output-weights --disable-bias-linear --vocab-size 32000 --bf16 "
         "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 2 "
-        "--hidden-dropout 0.0 "
-        "--recompute-granularity selective --num-experts 8 --moe-router-topk 2",
+        "--hidden-dropout 0.0 --recompute-granularity selective --num-experts 8 --moe-router-topk "
+        "2",
         0, {"model:family", "llama"}, {"model:d_ff", "10880"}, {"model:n_kv_heads", "8"},
         {"model:tied_embeddings", "false"}, {"model:moe.experts", "8"},
         {"model:moe.experts_per_token", "2"}, {"model:dropout", "0"}, {"parallelism.virtual", "4"},
@@ -478,8 +475,7 @@ static void megatron_rules(void **state)
     CHECK(sh,
         MOE
         "--moe-ffn-hidden-size 512 --moe-router-topk 6 --moe-layer-freq 2 --moe-router-num-groups "
-        "4 "
-        "--moe-router-group-topk 2 --moe-router-score-function sigmoid --moe-router-pre-softmax "
+        "4 --moe-router-group-topk 2 --moe-router-score-function sigmoid --moe-router-pre-softmax "
         "--moe-shared-expert-intermediate-size 1024 --moe-shared-expert-gate",
         8, {"model:moe.d_ff", "512"}, {"model:moe.experts_per_token", "6"},
         {"model:moe.every", "2"}, {"model:moe.groups", "4"}, {"model:moe.kept_groups", "2"},
@@ -535,18 +531,17 @@ static void the_scenario_is_yaml(void **state)
     configuration_write(out, &config, "m.yaml");
     configuration_write_model(out, &config, "m");
     fclose(out);
-    assert_string_equal(text, "# By `flopcast scenario import`. Behind each setting: where it "
-                              "comes from; without: a default of the "
-                              "framework, see assumptions.\n# missing: cluster.gpus: ????? ?~ "
-                              "\xc3\xa4\nmodel: \"m.yaml\"\n"
-                              "name: \"a \\\"b\\\"\"\nstack: \"megatron-core\" # --set\n"
-                              "train:\n  micro_batch: 4\n  seq_len: 128 # b\n"
-                              "deepspeed:\n  zero_optimization:\n    stage: 2 # a.json:1:2 stage\n"
-                              "assumptions:\n  - \"one\"\n"
-                              "# By `flopcast scenario import`.\nname: \"m\"\nsource: \"arguments "
-                              "of Megatron-LM; without a place behind "
-                              "it: its default\"\nd_model: 64 # c\nmoe:\n  experts: 8\n  every: "
-                              "2\nmla:\n  v_head_dim: 16 # d\n");
+    assert_string_equal(text,
+        "# By `flopcast scenario import`. Behind each setting: where it comes from; without: a "
+        "default of the framework, see assumptions.\n# missing: cluster.gpus: ????? ?~ "
+        "\xc3\xa4\nmodel: \"m.yaml\"\n"
+        "name: \"a \\\"b\\\"\"\nstack: \"megatron-core\" # --set\n"
+        "train:\n  micro_batch: 4\n  seq_len: 128 # b\n"
+        "deepspeed:\n  zero_optimization:\n    stage: 2 # a.json:1:2 stage\n"
+        "assumptions:\n  - \"one\"\n"
+        "# By `flopcast scenario import`.\nname: \"m\"\nsource: \"arguments of Megatron-LM; "
+        "without a place behind it: its default\"\nd_model: 64 # c\nmoe:\n  experts: 8\n  every: "
+        "2\nmla:\n  v_head_dim: 16 # d\n");
     free(text);
     configuration_free(&config);
     arena_release(&arena);
@@ -633,14 +628,13 @@ static void mistakes_of_rules_have_their_place(void **state)
         {step, "{kind: assumed, key: train.micro_batch, words: '2'}]}", ""},
         {step,
             "{kind: assumed, when: \"!a a\", key: train.seq_len, words: '2'}, {kind: assumed, "
-            "when: a!=3 a>1 a=1|2* "
-            "a? b|a parallelism.tensor=1 !strategy=x, key: train.micro_batch, words: '2'}]}",
+            "when: a!=3 a>1 a=1|2* a? b|a parallelism.tensor=1 !strategy=x, key: "
+            "train.micro_batch, words: '2'}]}",
             ""},
         {step, "{names: b|a, when: =2, kind: set, words: train.micro_batch=2}]}", ""},
         {step,
             "{names: a, kind: take, key: train.micro_batch, words: 3=3 2=4}, {kind: removed, key: "
-            "train.micro_batch}, "
-            "{names: a*, kind: int, key: train.micro_batch, words: '1'}]}",
+            "train.micro_batch}, {names: a*, kind: int, key: train.micro_batch, words: '1'}]}",
             ""},
         {step, "{names: a, kind: assumed, key: train.seq_len, words: '2'}]}",
             ":3:3: error: a step of kind assumed has no 'names'"},

@@ -166,8 +166,7 @@ static void broken_xml(void **state)
         {"<system version='2'/>", "x:1:1: error: version 2; only 1 is known"},
         {"<system version='2'><pci busid='0'><gpu gcn='gfx942' sm='304'/></pci></system>",
             "x:1:36: error: a GPU of AMD's (gfx942), as RCCL writes it; nodes of Volta to "
-            "Blackwell are made of such "
-            "files: copy topologies/nodes/8x-mi300x.yaml"},
+            "Blackwell are made of such files: copy topologies/nodes/8x-mi300x.yaml"},
         {SYSTEM(""), "x: error: no gpu in it"},
         {SYSTEM("  <gpu sm='80'/>"), "x:2:3: error: a gpu that is in no pci element"},
         {SYSTEM(PCI("<gpu/>")), "a gpu without sm"},

@@ -68,10 +68,10 @@ static void steps_by_annotations(void **state)
             115) "," KERNEL("sm90_xmma_gemm_bf16", 2, 30,
             50) "," NCCL("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 3, 60, 50,
             ",\"Collective name\":\"allreduce\",\"In msg nelems\":250,\"Out msg "
-            "nelems\":250,\"Group "
-            "size\":4,\"dtype\":\"Float\"") "," KERNEL("void "
-                                                       "at::native::vectorized_elementwise_kernel<"
-                                                       "4>",
+            "nelems\":250,\"Group size\":4,\"dtype\":\"Float\"") "," KERNEL("void "
+                                                                            "at::native::"
+                                                                            "vectorized_"
+                                                                            "elementwise_kernel<4>",
             4, 110, 30) "," KERNEL("sm90_xmma_gemm_bf16", 5, 150, 60) "," EVENT("gpu_memcpy",
             "Memcpy HtoD (Pinned -> Device)", 0, 7, 210, 5,
             "\"device\":0,\"stream\":7,\"correlation\":6")),
@@ -206,8 +206,7 @@ static void what_the_host_says_of_collectives(void **state)
             "\"Input Dims\":[[128,100]],\"Input type\":[\"float\"]") "," EVENT("cpu_op",
             "record_param_comms", 900, 901, 20, 9,
             "\"Collective name\":\"_reduce_scatter_base\",\"In msg nelems\":400,\"Out msg "
-            "nelems\":50,"
-            "\"dtype\":\"Half\"") "," COMMS("_reduce_scatter_base", 21, 5,
+            "nelems\":50,\"dtype\":\"Half\"") "," COMMS("_reduce_scatter_base", 21, 5,
             "\"Input Dims\":[],\"Input type\":[]") "," COMMS("all_to_all", 30, 9,
             "\"Input Dims\":[[10]],\"Input type\":[\"long\"]") "," COMM_LAUNCH(1,
             12) "," COMM_LAUNCH(2, 22) "," COMM_LAUNCH(3, 31) "," COMM_LAUNCH(4,

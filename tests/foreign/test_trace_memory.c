@@ -62,44 +62,34 @@ static void put_operator(FILE *out, int n)
     int ts = 10 * n;
     fprintf(out,
         "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::addmm\", \"pid\": 4242, \"tid\": "
-        "4242, \"ts\": %d, "
-        "\"dur\": 8, \"args\": {\"External id\": %d, \"Record function id\": 0, \"Concrete "
-        "Inputs\": [\"\", \"\", "
-        "\"\", "
-        "\"1\", \"1\"], \"Input type\": [\"c10::BFloat16\", \"c10::BFloat16\", \"c10::BFloat16\", "
-        "\"Scalar\", "
-        "\"Scalar\"], \"Input Dims\": [[4096], [8192, 4096], [4096, %d], [], []], \"Ev Idx\": "
-        "%d}},\n",
+        "4242, \"ts\": %d, \"dur\": 8, \"args\": {\"External id\": %d, \"Record function id\": 0, "
+        "\"Concrete Inputs\": [\"\", \"\", \"\", \"1\", \"1\"], \"Input type\": "
+        "[\"c10::BFloat16\", \"c10::BFloat16\", \"c10::BFloat16\", "
+        "\"Scalar\", \"Scalar\"], \"Input Dims\": [[4096], [8192, 4096], [4096, %d], [], []], \"Ev "
+        "Idx\": %d}},\n",
         ts, n, 4096 + n % 7, n);
     fprintf(out,
         "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": 4242, "
-        "\"tid\": 4242, "
-        "\"ts\": "
-        "%d, \"dur\": 4, \"args\": {\"External id\": %d, \"cbid\": 211, \"correlation\": %d}},\n",
+        "\"tid\": 4242, \"ts\": %d, \"dur\": 4, \"args\": {\"External id\": %d, \"cbid\": 211, "
+        "\"correlation\": %d}},\n",
         ts + 2, n, n);
     fprintf(out,
         "{\"ph\": \"s\", \"id\": %d, \"pid\": 4242, \"tid\": 4242, \"ts\": %d, \"cat\": \"ac2g\", "
-        "\"name\": "
-        "\"ac2g\"},\n",
+        "\"name\": \"ac2g\"},\n",
         n, ts + 2);
     fprintf(out,
         "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": "
         "\"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_"
         "warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas\", \"pid\": 0, \"tid\": 7, "
-        "\"ts\": %d, \"dur\": 9, "
-        "\"args\": {\"External id\": %d, \"queued\": 0, \"device\": 0, \"context\": 1, \"stream\": "
-        "7, \"correlation\": "
-        "%d, "
+        "\"ts\": %d, \"dur\": 9, \"args\": {\"External id\": %d, \"queued\": 0, \"device\": 0, "
+        "\"context\": 1, \"stream\": 7, \"correlation\": %d, "
         "\"registers per thread\": 168, \"shared memory\": 205824, \"blocks per SM\": 1.939394, "
-        "\"warps per SM\": "
-        "23.272728, \"grid\": [16, 16, 1], \"block\": [384, 1, 1], \"est. achieved occupancy %%\": "
-        "36}},\n",
+        "\"warps per SM\": 23.272728, \"grid\": [16, 16, 1], \"block\": [384, 1, 1], \"est. "
+        "achieved occupancy %%\": 36}},\n",
         ts + 100, n, n);
     fprintf(out,
         "{\"ph\": \"f\", \"id\": %d, \"pid\": 0, \"tid\": 7, \"ts\": %d, \"cat\": \"ac2g\", "
-        "\"name\": \"ac2g\", "
-        "\"bp\": "
-        "\"e\"},\n",
+        "\"name\": \"ac2g\", \"bp\": \"e\"},\n",
         n, ts + 100);
 }
 
@@ -114,9 +104,7 @@ static long write_trace(const char *path)
     for (int s = 0; s < STEPS; s++)
         fprintf(out,
             "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#%d\", \"pid\": "
-            "4242, \"tid\": "
-            "4242, "
-            "\"ts\": %d, \"dur\": %d}%s\n",
+            "4242, \"tid\": 4242, \"ts\": %d, \"dur\": %d}%s\n",
             s, 10 * KERNELS / STEPS * s, 10 * KERNELS / STEPS, s + 1 < STEPS ? "," : "");
     fputs("]}\n", out);
     long size = ftell(out);

@@ -199,8 +199,7 @@ static void a_fit_is_written_into_the_file_that_extends(void **state)
         "# mine\nextends: " H100 "\nname: Mine\n"
         "hbm_efficiency: {value: 0.9, kind: measured, source: \"own run\"}\n"
         "gemm: {bf16: {efficiency: {value: 0.7654, kind: fitted, std_error: 0.012, source: \"own "
-        "run\"}, "
-        "k_overhead: {value: 150, kind: fitted, std_error: 2, source: \"own run\"}}}\n");
+        "run\"}, k_overhead: {value: 150, kind: fitted, std_error: 2, source: \"own run\"}}}\n");
     struct card *back = load("fitted.yaml");
     assert_string_equal(back->diag.text, "");
     assert_true(back->gpu.gemm[DTYPE_BF16].k_overhead.value == 150);

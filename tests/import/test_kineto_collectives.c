@@ -57,23 +57,21 @@ static void whole_trace(void **state)
     (void)state;
     read_trace(&rows, &trace, &arena,
         "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"NVIDIA H100\"}, "
-        "{\"id\": 1, \"name\": "
-        "\"x\"}],\n"
+        "{\"id\": 1, \"name\": \"x\"}],\n"
         " \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"nccl_version\": "
         "\"2.21.5\"},\n"
         " \"traceEvents\": [\n"
         "  {\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"ts\": 1, \"dur\": 2},\n"
         /* 2^20 elements of 2 B a rank, 16 ranks: 2^25 B gathered */
         "  " KERNEL "\"ncclDevKernel_AllGather_RING_LL\", \"ts\": 1000.5, \"dur\": 250.25, "
-        "\"args\": {\"device\": 0,"
-        "    \"stream\": 20, \"Collective name\": \"_allgather_base\", \"In msg nelems\": 1048576,"
+        "\"args\": {\"device\": 0,    \"stream\": 20, \"Collective name\": "
+        "\"_allgather_base\", \"In msg nelems\": 1048576,"
         "    \"Out msg nelems\": 16777216, \"Group size\": 16, \"dtype\": \"BFloat16\", \"grid\": "
         "[1, 2, 3]}},\n"
         "  " KERNEL
         "\"ncclDevKernel_AllReduce_Sum_f32_RING_LL\", \"ts\": 2, \"dur\": 40, \"args\": {"
         "    \"Collective name\": \"allreduce\", \"In msg nelems\": 256, \"Out msg nelems\": 256, "
-        "\"Group size\": 8,"
-        "    \"dtype\": \"Float\"}},\n"
+        "\"Group size\": 8,    \"dtype\": \"Float\"}},\n"
         "  " KERNEL
         "\"ncclDevKernel_AllReduce_Sum_f32_RING_LL\", \"ts\": 2, \"dur\": 40, \"args\": {"
         "    \"Collective name\": \"barrier\", \"In msg nelems\": 1, \"Group size\": 8, \"dtype\": "

@@ -123,10 +123,8 @@ static void forms_of_rows(void **state)
         "   > " HEAD "   > " ROW,
         /* -I 1; a timestamp */
         "# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% time algbw "
-        "busbw #wrong i_min "
-        "i_max "
-        "i_p99 i_cv%\n1000000 250000 float sum -1 100.0 10.00 15.00 0 90 120 119 1.5 200.0 5.00 "
-        "7.50 0 1 2 3 4\n",
+        "busbw #wrong i_min i_max i_p99 i_cv%\n1000000 250000 float sum -1 100.0 10.00 15.00 0 90 "
+        "120 119 1.5 200.0 5.00 7.50 0 1 2 3 4\n",
         HEAD
         "1000000 250000 float sum -1 100.0 10.00 15.00 0 200.0 5.00 7.50 0 2025-11-21 01:02:03\n",
         /* narrow columns */
@@ -195,8 +193,7 @@ static void ranks_from_bandwidths(void **state)
     done(r);
     /* An excerpt of the list of ranks is not taken for the whole. */
     r = read_text("all_reduce_perf\n# Rank 0 Group 0 Pid 1 on a device 0 [0x00] H100\n# Rank 3 "
-                  "Group 0 Pid 4 on b device 1 "
-                  "[0x00] H100\n" HEAD ROW);
+                  "Group 0 Pid 4 on b device 1 [0x00] H100\n" HEAD ROW);
     assert_int_equal(only_row(r)->ranks, 4);
     assert_int_equal(only_row(r)->nodes, 0);
     done(r);
@@ -319,13 +316,11 @@ static void json_versions(void **state)
         "    \"out_of_place_per_iter\": {\"min_us\": 99, \"times_us\": [99, 101]},\n"
         "    \"in_place\": null, \"actual_iterations\": 20},\n" RESULT_HEAD
         "    \"out_of_place\": null, \"in_place\": {\"time\": 200, \"alg_bw\": \"nan\", "
-        "\"bus_bw\": \"nan\", "
-        "\"nwrong\": 0}},\n"
+        "\"bus_bw\": \"nan\", \"nwrong\": 0}},\n"
         "    {\"size\": 0, \"type\": \"float\", \"out_of_place\": {\"time\": 1}},\n" RESULT_HEAD
         "    \"in_place\": {\"time\": 100, \"nwrong\": 7}}],\n"
         "  \"out_of_bounds\": {\"count\": 0, \"okay\": \"true\"}, \"errors\": [], \"end_time\": "
-        "\"2026-07-01 "
-        "00:00:09\"}\n");
+        "\"2026-07-01 00:00:09\"}\n");
     assert_string_equal(r->diag.text, "");
     assert_int_equal(r->log.rows.n, 2);
     assert_int_equal(r->log.empty, 1);
@@ -406,8 +401,7 @@ static void what_nccl_says_of_itself(void **state)
              "node1:1:9 [0] NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/IB/0/GDRDMA\n"
              "node1:1:9 [0] NCCL INFO Channel 01/0 : 7[7] -> 6[6] via P2P/CUMEM\n"
              "node1:1:9 [0] NCCL INFO 16 coll channels, 16 collnet channels, 16 nvls channels, 16 "
-             "p2p channels, 2 p2p channels "
-             "per peer\n");
+             "p2p channels, 2 p2p channels per peer\n");
     assert_int_equal(s.channels, 16);
     assert_false(s.channels_differ);
     assert_string_equal(s.version, "2.26.2");
@@ -440,8 +434,7 @@ static void what_nccl_says_of_itself(void **state)
     s = said("a:1:2 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
              "a:1:2 [0] NCCL INFO Channel 00/0 : 1[7] -> 2[0] [receive] via NET/IB/0\n"
              "RCCL version 2.18.3\nNCCL INFO  coll channels, 99999999999999 coll channels, Channel "
-             "00/\nNCCL INFO "
-             "Channel 0");
+             "00/\nNCCL INFO Channel 0");
     assert_int_equal(s.rdma, NCCL_ON);
     assert_int_equal(s.gpudirect, NCCL_OFF);
     assert_int_equal(s.channels, 0);

@@ -242,9 +242,8 @@ static void skill_is_what_a_rule_of_thumb_lacks(void **state)
     struct store *evidence = opened(&table);
     char *text = printed(evidence, "skill");
     assert_string_equal(text,
-        "\na loss of 3.60 % with each doubling of the GPUs, fitted to 2 ratios that fits rest "
-        "on, is 2.8 points off the "
-        "other 1 in\nthe mean; predictions 0.7: a skill of 75 %\n");
+        "\na loss of 3.60 % with each doubling of the GPUs, fitted to 2 ratios that fits rest on, "
+        "is 2.8 points off the other 1 in\nthe mean; predictions 0.7: a skill of 75 %\n");
     free(text);
     store_close(evidence);
     vec_free(&table.rows);
@@ -283,10 +282,9 @@ static void every_table_can_be_asked(void **state)
     struct store *evidence = opened(&table);
     run_sql(evidence,
         "CREATE TABLE claims (simulator, what, error, source, kind); CREATE TABLE groups "
-        "(\"group\", "
-        "sources, gpus, in_fits);"
-        "CREATE TABLE peers (sample, tool, version, id, step_time_s);"
-        "CREATE TABLE nccl_tables (status, collective, nodes, gpu, source, suspected_cause);");
+        "(\"group\", sources, gpus, in_fits);CREATE TABLE peers (sample, tool, version, id, "
+        "step_time_s);CREATE TABLE nccl_tables (status, collective, nodes, gpu, source, "
+        "suspected_cause);");
     int n = 0;
     for (const struct text *script = validate_tables; script->name; script++, n++)
         if (strcmp(script->name, "views") != 0)

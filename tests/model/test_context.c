@@ -360,13 +360,11 @@ static void what_cannot_be_cut_is_said(void **state)
     w.parallel.context_kind = CONTEXT_A2A;
     assert_wrong(&small_llama, w,
         "context parallelism of the kind 'a2a' gives each of its 4 ranks a part of the 4 heads and "
-        "2 key heads that "
-        "tensor parallelism leaves; divisors of 2 would do: 1, 2");
+        "2 key heads that tensor parallelism leaves; divisors of 2 would do: 1, 2");
     w.parallel = (struct model_parallel){.tensor = 2, .sequence = true, .context = 5};
     assert_wrong(&small_llama, w,
         "sequences of 24 tokens are not divisible by 10 (5 ranks of context parallelism, two "
-        "chunks each, and 2 that "
-        "share what lies between the linear layers); 30 would do");
+        "chunks each, and 2 that share what lies between the linear layers); 30 would do");
 }
 
 /* The log-sums of each step after the first are added to those that are kept: a number in FP32 for

@@ -255,9 +255,8 @@ static void some_gradients_are_parts_of_sums(void **state)
     struct run r = shard(&small_gpt, (struct model_parallel){.tensor = 2, .sequence = true});
     assert_string_equal(partial(&r, &r.arena),
         " transformer.ln_f.weight transformer.ln_f.bias transformer.h.0.mlp.c_proj.bias "
-        "transformer.h.0.ln_2.weight "
-        "transformer.h.0.ln_2.bias transformer.h.0.attn.c_proj.bias transformer.h.0.ln_1.weight "
-        "transformer.h.0.ln_1.bias");
+        "transformer.h.0.ln_2.weight transformer.h.0.ln_2.bias transformer.h.0.attn.c_proj.bias "
+        "transformer.h.0.ln_1.weight transformer.h.0.ln_1.bias");
     arena_release(&r.arena);
     r = shard(&small_gpt, (struct model_parallel){.tensor = 2});
     assert_string_equal(partial(&r, &r.arena), "");
@@ -454,14 +453,12 @@ static void what_cannot_be_cut_is_said(void **state)
     w.parallel.tensor = 4;
     assert_wrong(&shape, w,
         "150 columns of the feed-forward layer (d_ff) of llama are not divisible by 4 ranks of "
-        "tensor parallelism; 1, "
-        "2, 3, 5, 6, 10, 15, 25, 30, 50, 75, 150 would do");
+        "tensor parallelism; 1, 2, 3, 5, 6, 10, 15, 25, 30, 50, 75, 150 would do");
     w.parallel.sequence = true;
     w.seq_len = 25;
     assert_wrong(&small_gpt, w,
         "sequences of 25 tokens are not divisible by 4 (1 ranks of context parallelism, two chunks "
-        "each, and 4 that "
-        "share what lies between the linear layers); 28 would do");
+        "each, and 4 that share what lies between the linear layers); 28 would do");
     w.parallel.tensor = 1;
     assert_wrong(&small_gpt, w,
         "sequence parallelism is between the ranks of tensor parallelism, of which there is one");

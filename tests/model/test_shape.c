@@ -162,8 +162,7 @@ static void mistakes_are_reported_where_they_are(void **state)
         {GPT "d_model: 16\nn_heads: 4\nqk_norm: true\n",
             "m:9:10: error: ", "family 'gpt' has no 'qk_norm'"},
         {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 2,\n \"layer_types\": "
-         "[\"full_attention\", "
-         "\"full_attention\"]}",
+         "[\"full_attention\", \"full_attention\"]}",
             "m:2:18: error: ", "in every 2-th block"},
         {"{\"model_type\": \"phi3\", \"resid_pdrop\": 0.1}",
             "m:1:39: error: ", "modelled as 0 only"},
@@ -190,8 +189,7 @@ static void mistakes_are_reported_where_they_are(void **state)
         {"{\"model_type\": \"bert\",\n \"architectures\": [\"BertForQuestionAnswering\"]}",
             "m:2:20: error: ",
             "'BertForQuestionAnswering' is not modelled; of model_type 'bert' these are: "
-            "BertForPreTraining, "
-            "BertForMaskedLM, BertForSequenceClassification, BertModel\n"},
+            "BertForPreTraining, BertForMaskedLM, BertForSequenceClassification, BertModel\n"},
         {"{\"model_type\": \"mistral\",\n \"architectures\": [\"LlamaForCausalLM\"]}",
             "m:2:20: error: ", "of model_type 'mistral' these are: MistralForCausalLM\n"},
         {"{\"model_type\": \"gpt2\",\n \"architectures\": [\"GPT2LMHeadModel\", \"GPT2Model\"]}",
@@ -233,8 +231,7 @@ static void mistakes_are_reported_where_they_are(void **state)
                "d_ff: 8}\n",
             "m:10:6: error: ", "SwiGLU"},
         {LLAMA "d_model: 16\nn_heads: 4\nmla: {kv_lora_rank: 4, qk_nope_head_dim: 5, "
-               "qk_rope_head_dim: 3, v_head_dim: "
-               "4}\n",
+               "qk_rope_head_dim: 3, v_head_dim: 4}\n",
             "m:9:6: error: ", "even qk_rope_head_dim"},
         {GPT "d_model: 16\nn_heads: 4\nmoe: {experts: 4, experts_per_token: 2, d_ff: 8}\n",
             "m:9:6: error: ", "family 'gpt' has no 'moe'"},
@@ -267,8 +264,7 @@ static void mistakes_are_reported_where_they_are(void **state)
             "m:2:29: error: ", "'absolute' is"},
         {"{\"model_type\": \"mistral\",\n \"sliding_window\": 0}", "m:2:20: error: ", "0"},
         {"{\"model_type\": \"qwen2\", \"num_hidden_layers\": 2,\n \"layer_types\": "
-         "[\"sliding_attention\", "
-         "\"full_attention\"]}",
+         "[\"sliding_attention\", \"full_attention\"]}",
             "m:2:39: error: ", "blocks of 'full_attention', then such of 'sliding_attention'"},
         {"{\"model_type\": \"qwen2\", \"num_hidden_layers\": 2,\n \"layer_types\": "
          "[\"full_attention\"]}",
@@ -416,15 +412,12 @@ static void sizes_that_a_file_leaves_to_defaults_are_named(void **state)
     } cases[] = {
         {"{\"model_type\": \"llama\", \"hidden_size\": 2048, \"num_attention_heads\": 16}",
             "m:1:1: warning: the file does not say num_hidden_layers 32, intermediate_size 11008, "
-            "vocab_size 32000: "
-            "transformers' defaults are taken\n"},
+            "vocab_size 32000: transformers' defaults are taken\n"},
         {"{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 128, "
-         "\"num_hidden_layers\": 2, "
-         "\"num_attention_heads\": 4, \"vocab_size\": 256}",
+         "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"vocab_size\": 256}",
             ""},
         {"{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, "
-         "\"vocab_size\": 256, "
-         "\"n_positions\": 128}",
+         "\"vocab_size\": 256, \"n_positions\": 128}",
             ""},
         {"{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4}",
             "m:1:1: warning: the file does not say vocab_size 50257: transformers' defaults are "
@@ -452,16 +445,12 @@ static void keys_that_nothing_reads_are_warned_of(void **state)
         {"{\"model_type\": \"llama\", \"num_experts\": null, \"partial_rotary_factor\": 1.0}", ""},
         {"{\"model_type\": \"llama\",\n \"clip_qkv\": 8, \"logit_scale\": 0.5}",
             "m:2:2: warning: 2 keys are not known here and ignored: clip_qkv, logit_scale; if they "
-            "change the "
-            "computation"},
+            "change the computation"},
         /* What a name or a value takes away. */
         {"{\"model_type\": \"llama\", \"num_global_heads\": null, \"n_latents\": 0, \"moe_gate\": "
-         "false, "
-         "\"ffn_ratios\": [], "
-         "\"hidden_multiplier\": 1.0, \"extra_ratio\": 1, \"image_size\": 448, \"vision_config\": "
-         "{\"depth\": 4}, "
-         "\"boi_token_id\": 5, \"rope_type\": \"yarn\", \"pad_vocab_size_multiple\": 64, "
-         "\"mtp_num_layers\": 1}",
+         "false, \"ffn_ratios\": [], \"hidden_multiplier\": 1.0, \"extra_ratio\": 1, "
+         "\"image_size\": 448, \"vision_config\": {\"depth\": 4}, \"boi_token_id\": 5, "
+         "\"rope_type\": \"yarn\", \"pad_vocab_size_multiple\": 64, \"mtp_num_layers\": 1}",
             ""},
         {"{\"model_type\": \"llama\",\n \"sliding_window\": 4096}",
             "m:2:20: warning: sliding_window is ignored"},
@@ -505,8 +494,8 @@ static void windows_are_those_of_transformers(void **state)
         {"{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"num_hidden_layers\": 24}", 0,
             0},
         {"{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"num_hidden_layers\": 3, "
-         "\"sliding_window\": 8, "
-         "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\"]}",
+         "\"sliding_window\": 8, \"layer_types\": [\"full_attention\", \"sliding_attention\", "
+         "\"sliding_attention\"]}",
             8, 1},
         {"{\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": "
          "[\"full_attention\"]}",
@@ -543,8 +532,7 @@ static void every_nth_block_of_gemma_sees_all(void **state)
         {"{\"model_type\": \"gemma\"}", {0, 0, 0, 0, 0, 0}},
         {"{\"model_type\": \"gemma2\"}", {4096, 0, 4096, 0, 4096, 0}},
         {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 2, \"layer_types\": "
-         "[\"sliding_attention\", "
-         "\"full_attention\"], \"sliding_window\": 7}",
+         "[\"sliding_attention\", \"full_attention\"], \"sliding_window\": 7}",
             {7, 0, 7, 0, 7, 0}},
         {"{\"model_type\": \"gemma3_text\", \"sliding_window\": 512}",
             {512, 512, 512, 512, 512, 0}},

@@ -226,8 +226,7 @@ static void collectives_of_some_programs_meet(void **state)
                         "which has no rank of it");
         else
             refused(&f, "op 2 (embedding) of program 0, all_reduce of 4 bytes, meets op 2 "
-                        "(embedding) of program 3, "
-                        "all_reduce of 8");
+                        "(embedding) of program 3, all_reduce of 8");
     }
 }
 

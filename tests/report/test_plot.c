@@ -152,8 +152,7 @@ static void mistakes_are_reported_where_they_stand(void **state)
             "./fig.sql:3:1: error: 'Two!' cannot name a data block"},
         {"-- name: points\nSELECT 1 WHERE 0\n", "a.png",
             "nothing in this database is for figure 'fig', which shows: what its SQL selects. "
-            "Store that first, with "
-            "--db "},
+            "Store that first, with --db "},
         {"-- name: points\nSELECT :nosuch\n", "a.png",
             "./fig.sql:1:1: error: SQL: nothing gives the parameter ':nosuch' a value"},
         {"SELECT 1\n", "a.png", "write a line \"-- name: SERIES\" above each SELECT"},

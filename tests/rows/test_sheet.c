@@ -42,8 +42,7 @@ static void a_column_says_how_it_is_printed(void **state)
     (void)state;
     check_printed(table, RECORDS_TABLE,
         "\nhead\nname     x  n of things\n         %\na|b   +1.2            7\n-      0.0          "
-        "  8\n         -     "
-        "       9\nbelow\n");
+        "  8\n         -            9\nbelow\n");
     check_printed(table, MARKDOWN,
         "\nhead\n| name | x | n of things |\n|---|--:|---|\n| a\\|b | +1.2 | 7 |\n|  | 0.0 | 8 "
         "|\n| |  | 9 |\nbelow\n");

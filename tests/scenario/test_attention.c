@@ -76,8 +76,7 @@ static void what_a_gpu_lacks_falls_back_or_is_refused(void **state)
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(attention_beside(volta, "stack", stacks[i], ".yaml:",
                              "warning: flash attention needs Ampere or newer, and GPU "
-                             "'V100-SXM2-32GB' is Volta; the "
-                             "job has naive"),
+                             "'V100-SXM2-32GB' is Volta; the job has naive"),
             ATTENTION_NAIVE);
     assert_int_equal(attention_of(ampere, "stack", "megatron-core"), ATTENTION_FLASH);
     attention_beside(volta, "train.attention", "flash", "--set train.attention:1:1: error: ",

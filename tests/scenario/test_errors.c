@@ -34,8 +34,7 @@ static void sweeps(void **state)
             "x.yaml:8:5: error: unknown key 'gpu' in 'cluster'; did you mean 'gpus'?\n"},
         {BASE "sweep:\n  - cluster.gpus: [8, 16]\n    train.micro_batch: [1]\n", {0},
             "x.yaml:9:5: error: 'train.micro_batch' has 1 values, 'cluster.gpus' beside it has 2; "
-            "keys of one axis go "
-            "together, value by value\n"},
+            "keys of one axis go together, value by value\n"},
         {BASE "sweep:\n  - cluster.gpus: [8]\n  - cluster.gpus: [16]\n", {0},
             "x.yaml:9:5: error: 'cluster.gpus' is swept twice (first at line 8); merge the "
             "lists\n"},
@@ -51,22 +50,17 @@ static void sweeps(void **state)
             "cluster.gpus='[8, 16]'\n"},
         {BASE, {"strategy", "FSDP"},
             "--set strategy:1:1: error: 'FSDP' is not one of fsdp, ddp, deepspeed, internevo, "
-            "single_device, megatron, "
-            "nanotron, zero1, zero2, zero3, fsdp1, fsdp2, FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD, "
-            "NO_SHARD; did you "
-            "mean 'fsdp'?\n"},
+            "single_device, megatron, nanotron, zero1, zero2, zero3, fsdp1, fsdp2, FULL_SHARD, "
+            "SHARD_GRAD_OP, HYBRID_SHARD, NO_SHARD; did you mean 'fsdp'?\n"},
         {BASE, {"model", "[tiny.json, none.json]"},
             "--set model:1:13: error: cannot open 'none.json': No such file or directory; paths "
-            "are relative to the "
-            "working directory\n"},
+            "are relative to the working directory\n"},
         {BASE, {"deepspeed.zero_optimization.allgather_bucket_size", "[0, 1000000]"},
             "--set deepspeed.zero_optimization.allgather_bucket_size:1:2: error: '0' is too small; "
-            "the least allowed "
-            "is 1000000\n"},
+            "the least allowed is 1000000\n"},
         {BASE, {"deepspeed.zero_optimization.reduce_bucket_size", "0"},
             "--set deepspeed.zero_optimization.reduce_bucket_size:1:1: error: '0' is too small; "
-            "the least allowed is "
-            "1\n"},
+            "the least allowed is 1\n"},
         {BASE, {"train.micro_bath", "8"},
             "--set train.micro_bath: error: unknown key 'micro_bath' in 'train'; did you mean "
             "'micro_batch'?\n"},
@@ -188,62 +182,50 @@ static void points_that_make_no_sense(void **state)
     static const struct wrong cases[] = {
         {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 12}\n" TRAIN, {0},
             "x.yaml:3:41: error: 12 GPUs leave a node of 'four nodes' partly used; use a multiple "
-            "of its 8 GPUs, as in "
-            "8\n"},
+            "of its 8 GPUs, as in 8\n"},
         {"name: x\n" MODEL "cluster: {topology: nowhere.yaml, gpus: 8}\n" TRAIN, {0},
             "x.yaml:3:21: error: cannot open 'nowhere.yaml': No such file or directory; paths are "
-            "relative to the "
-            "scenario file\n"},
+            "relative to the scenario file\n"},
         {"name: x\nmodel: nothing.json\n" CLUSTER TRAIN "sweep:\n  - cluster.gpus: [8, 16]\n", {0},
             "x.yaml:2:8: error: cannot open 'nothing.json': No such file or directory; paths are "
-            "relative to the "
-            "scenario file\n"},
+            "relative to the scenario file\n"},
         {"name: x\n" MODEL CLUSTER
          "train: {micro_batch: 2, seq_len: 2048, precision: fp16_mixed}\n",
             {0},
             "x.yaml:4:34: error: 2048 tokens, but model 'tiny.json' has 1024 learned positions; "
-            "use at most that "
-            "many or give max_positions\n"},
+            "use at most that many or give max_positions\n"},
         {"name: x\n" MODEL CLUSTER
          "train: {micro_batch: 2, seq_len: 128, decoder_seq_len: 128, precision: fp16_mixed}\n",
             {0},
             "x.yaml:4:56: error: model 'tiny.json' has no second stack for decoder tokens; leave "
-            "'decoder_seq_len' "
-            "out\n"},
+            "'decoder_seq_len' out\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "stack: none.yaml\n", {0},
             "x.yaml:5:8: error: cannot open 'none.yaml': No such file or directory; paths are "
-            "relative to the scenario "
-            "file\n"},
+            "relative to the scenario file\n"},
         {BASE, {"run.max_split_size_mb", "20"},
             "--set run.max_split_size_mb:1:1: error: 20 MiB, but PyTorch takes more than 20 only; "
-            "use that, or 0 for "
-            "none\n"},
+            "use that, or 0 for none\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "run: {steps: 900, warmup_steps: 200}\n", {0},
             "x.yaml:5:14: error: 900 steps and 200 before them; use at most 1000 in all\n"},
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.qlora", "true"},
             "--set train.qlora:1:1: error: 'train.qlora' says more about 'train.lora_rank', which "
-            "is not given; give "
-            "it\n"},
+            "is not given; give it\n"},
         {"name: x\n" MODEL CLUSTER "train: {micro_batch: 2, seq_len: 128, precision: fp32, "
          "lora_rank: 8, lora_targets: q_proj}\n",
             {0},
             "x.yaml:4:84: error: no linear layer of a block of 'tiny.json' is called 'q_proj'; see "
-            "`flopcast "
-            "model`\n"},
+            "`flopcast model`\n"},
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.recompute_modules", "core_attn,attn"},
             "--set train.recompute_modules:1:1: error: 'attn' begins with no part of a block that "
-            "is recomputed by "
-            "itself; take some of core_attn, moe, layernorm, moe_act, mla_up_proj, mlp and "
-            "shared_experts, "
-            "with a comma between\n"},
+            "is recomputed by itself; take some of core_attn, moe, layernorm, moe_act, "
+            "mla_up_proj, mlp and shared_experts, with a comma between\n"},
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.recompute_modules", "layernorm"},
             "--set train.recompute_modules:1:1: error: of 'tiny.json' only core_attn is recomputed "
-            "by itself; take "
-            "that\n"},
+            "by itself; take that\n"},
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.device_batch", "[4096, 4097]"},
             "--set train.device_batch:1:8: error: 2049 micro-steps of 2 sequences in an optimizer "
-            "step, of which at "
-            "most 2048 are simulated; use a larger 'train.micro_batch' or a smaller batch\n"},
+            "step, of which at most 2048 are simulated; use a larger 'train.micro_batch' or a "
+            "smaller batch\n"},
         {"name: x\n" MODEL CLUSTER
          "train: {micro_batch: 1, seq_len: 128, precision: fp16_mixed, global_batch: 4}\n",
             {0},
@@ -255,18 +237,15 @@ static void points_that_make_no_sense(void **state)
             "x.yaml:5:14: error: 'assumptions' is a list of sentences: lines of '- text'\n"},
         {"name: x\n" CLUSTER TRAIN, {0},
             "x.yaml: error: 'model' is not given; write it in the file, sweep it or use --set (as "
-            "in 'model: "
-            "models/t5-11b.yaml')\n"},
+            "in 'model: models/t5-11b.yaml')\n"},
         {"name: x\n" MODEL CLUSTER
          "train: {micro_batch: 1048576, seq_len: 1024, precision: fp16_mixed}\n"
          "sweep:\n  - cluster.gpus: [8, 16]\n",
             {"train.seq_len", "16777216"},
             "--set train.seq_len:1:1: error: 16777216 tokens, but model 'tiny.json' has 1024 "
-            "learned positions; use at "
-            "most that many or give max_positions\n"
+            "learned positions; use at most that many or give max_positions\n"
             "x.yaml:4:22: error: 1048576 sequences of 16777216 tokens make a tensor of 4.7e+21 "
-            "bytes; use a smaller "
-            "batch or shorter sequences\n"},
+            "bytes; use a smaller batch or shorter sequences\n"},
     };
     assert_reported(cases, sizeof cases / sizeof *cases);
 }
@@ -284,25 +263,21 @@ static void groups_that_make_no_sense(void **state)
          "fsdp: {sharding_strategy: HYBRID_SHARD, sharding_group_size: 6}\n",
             {0},
             "x.yaml:5:62: error: groups of 6 GPUs in nodes of 8: some lie on more nodes than "
-            "others, or have more GPUs "
-            "on one node than on another, which is not simulated; take a divisor or a multiple of "
-            "8\n"},
+            "others, or have more GPUs on one node than on another, which is not simulated; take a "
+            "divisor or a multiple of 8\n"},
         {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 4}\n" TRAIN
          "fsdp: {sharding_strategy: HYBRID_SHARD}\n",
             {0},
             "x.yaml:3:41: error: HYBRID_SHARD shards over 8 GPUs (a node), but the job has 4; use "
-            "more GPUs, a smaller "
-            "'fsdp.sharding_group_size' or FULL_SHARD\n"},
+            "more GPUs, a smaller 'fsdp.sharding_group_size' or FULL_SHARD\n"},
         {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 24}\n" TRAIN
          "strategy: internevo\ninternevo: {zero1: 12}\n",
             {0},
             "x.yaml:6:20: error: groups of 12 GPUs in nodes of 8: some lie on more nodes than "
-            "others, or have more "
-            "GPUs on one node than on another, which is not simulated; take a divisor or a "
-            "multiple of 8\n"
+            "others, or have more GPUs on one node than on another, which is not simulated; take a "
+            "divisor or a multiple of 8\n"
             "x.yaml:4:50: error: InternEvo keeps 16-bit weights and gradients, and FP32 copies "
-            "with the optimizer; "
-            "take bf16_master\n"},
+            "with the optimizer; take bf16_master\n"},
     };
     assert_reported(cases, sizeof cases / sizeof *cases);
 }
@@ -328,8 +303,7 @@ static void settings_that_nothing_reads(void **state)
     static const struct wrong cases[] = {
         {BASE "fsdp: {sharding_strategy: NO_SHARD, no_sync: true}\n", {0},
             "x.yaml:7:27: warning: 'fsdp.sharding_strategy' is not read where 'strategy' is ddp; "
-            "leave it out, or take "
-            "fsdp\n"},
+            "leave it out, or take fsdp\n"},
         {BASE, {"deepspeed.zero_optimization.stage", "2"},
             "--set deepspeed.zero_optimization.stage:1:1: warning: "
             "'deepspeed.zero_optimization.stage' is not read "
@@ -338,34 +312,28 @@ static void settings_that_nothing_reads(void **state)
             ""}, /* meant for another strategy */
         {BASE, {"train.checkpoint_interval", "2"},
             "--set train.checkpoint_interval:1:1: warning: 'train.checkpoint_interval' is not read "
-            "where "
-            "'train.activation_checkpointing' is none; leave it out, or take full, selective or "
-            "core_attn\n"},
+            "where 'train.activation_checkpointing' is none; leave it out, or take full, selective "
+            "or core_attn\n"},
         {BASE, {"train.memory_format", "channels_last"},
             "--set train.memory_format:1:1: warning: 'train.memory_format' is not read where "
-            "'model' is tiny.json; "
-            "leave it out, or take a model of images\n"},
+            "'model' is tiny.json; leave it out, or take a model of images\n"},
         {BASE, {"train.expert_kernels", "loop"},
             "--set train.expert_kernels:1:1: warning: 'train.expert_kernels' is not read where "
-            "'model' is tiny.json; "
-            "leave it out, or take a mixture of experts\n"},
+            "'model' is tiny.json; leave it out, or take a mixture of experts\n"},
         {BASE, {"train.expert_spread", "0.5"},
             "--set train.expert_spread:1:1: warning: 'train.expert_spread' is not read where "
-            "'model' is tiny.json; "
-            "leave it out, or take a mixture of experts that GPUs share\n"},
+            "'model' is tiny.json; leave it out, or take a mixture of experts that GPUs share\n"},
         {BASE, {"train.moe_flex_dispatcher_backend", "hybridep"},
             "--set train.moe_flex_dispatcher_backend:1:1: warning: "
             "'train.moe_flex_dispatcher_backend' is not read "
             "where 'train.moe_token_dispatcher_type' is alltoall; leave it out, or take flex\n"},
         {BASE, {"train.moe_permute_fusion", "false"},
             "--set train.moe_permute_fusion:1:1: warning: 'train.moe_permute_fusion' is not read "
-            "where 'model' is "
-            "tiny.json; leave it out, or take a mixture of experts\n"},
+            "where 'model' is tiny.json; leave it out, or take a mixture of experts\n"},
         {BASE, {"train.moe_router_padding_for_quantization", "true"},
             "--set train.moe_router_padding_for_quantization:1:1: warning: "
             "'train.moe_router_padding_for_quantization' is not read where 'train.precision' is "
-            "fp16_mixed; leave it "
-            "out, or take fp8_mixed or fp4_mixed\n"},
+            "fp16_mixed; leave it out, or take fp8_mixed or fp4_mixed\n"},
         {BASE, {"train.activation_func_fp8_input_store", "true"},
             "--set train.activation_func_fp8_input_store:1:1: warning: "
             "'train.activation_func_fp8_input_store' is not "
@@ -373,8 +341,7 @@ static void settings_that_nothing_reads(void **state)
             "where 'train.fusion' is eager; leave it out, or take transformer_engine\n"},
         {BASE, {"train.moe_aux_loss", "true"},
             "--set train.moe_aux_loss:1:1: warning: 'train.moe_aux_loss' is not read where 'model' "
-            "is tiny.json; leave "
-            "it out, or take a mixture of experts\n"},
+            "is tiny.json; leave it out, or take a mixture of experts\n"},
         {BASE, {"train.moe_pad_expert_input_to_capacity", "true"},
             "--set train.moe_pad_expert_input_to_capacity:1:1: warning: "
             "'train.moe_pad_expert_input_to_capacity' is "
@@ -383,12 +350,10 @@ static void settings_that_nothing_reads(void **state)
             "0\n"},
         {BASE, {"train.expert_imbalance", "1.5"},
             "--set train.expert_imbalance:1:1: warning: 'train.expert_imbalance' is not read where "
-            "'model' is "
-            "tiny.json; leave it out, or take a mixture of experts that GPUs share\n"},
+            "'model' is tiny.json; leave it out, or take a mixture of experts that GPUs share\n"},
         {BASE, {"train.weight_decay", "true"},
             "--set train.weight_decay:1:1: warning: 'train.weight_decay' is not read where "
-            "'train.optimizer' is adamw; "
-            "leave it out, or take sgd or sgd_momentum\n"},
+            "'train.optimizer' is adamw; leave it out, or take sgd or sgd_momentum\n"},
         {BASE "sweep: [{train.optimizer: [sgd], train.weight_decay: [true]}]\n", {0}, ""},
         {BASE, {"train.clip_grad_norm", "true"}, ""},
         {BASE, {"run.garbage_collection_threshold", "0.8"},
@@ -397,12 +362,10 @@ static void settings_that_nothing_reads(void **state)
             "'run.memory_fraction' is 0; leave it out, or take more than 0\n"},
         {BASE "fsdp: {version: 2, limit_all_gathers: false}\nsweep: [{strategy: [fsdp]}]\n", {0},
             "x.yaml:7:39: warning: 'fsdp.limit_all_gathers' is not read where 'fsdp.version' is 2; "
-            "leave it out, or "
-            "take 1\n"},
+            "leave it out, or take 1\n"},
         {BASE "megatron: {fp8_param_gather: true}\nsweep: [{strategy: [megatron]}]\n", {0},
             "x.yaml:7:30: warning: 'megatron.fp8_param_gather' is not read where 'train.precision' "
-            "is fp16_mixed; "
-            "leave it out, or take fp8_mixed or fp4_mixed\n"},
+            "is fp16_mixed; leave it out, or take fp8_mixed or fp4_mixed\n"},
         {BASE "fsdp: {no_sync: true}\nsweep: [{strategy: [ddp, fsdp]}]\n", {0}, ""},
         {BASE "sweep: [{strategy: [ddp, fsdp], fsdp.no_sync: [false, true]}]\n", {0}, ""},
     };
@@ -424,18 +387,15 @@ static void recipes_of_fp8_and_pieces(void **state)
             "x.yaml:7:47: error: rowwise is a recipe of FP8; take train.precision: fp8_mixed\n"},
         {BASE "sweep: [{train.fusion: [transformer_engine], train.fp8_recipe: [rowwise]}]\n", {0},
             "x.yaml:7:65: error: rowwise is a recipe of torchao, transformer_engine scales by "
-            "earlier steps or by "
-            "block; take delayed or mxfp8, or another train.fusion\n"
+            "earlier steps or by block; take delayed or mxfp8, or another train.fusion\n"
             "x.yaml:7:65: error: rowwise is a recipe of FP8; take train.precision: fp8_mixed\n"},
         {BASE "fsdp: {version: 1, float8_all_gather: true}\nsweep: [{strategy: [fsdp]}]\n", {0},
             "x.yaml:7:39: error: FP8 is gathered by fully_shard where each matrix has one scale; "
-            "take fsdp.version: 2 "
-            "and train.fp8_recipe: tensorwise, without adapters\n"},
+            "take fsdp.version: 2 and train.fp8_recipe: tensorwise, without adapters\n"},
         {BASE "sweep: [{parallelism.tensor: [2], parallelism.tensor_overlap: [micro_pipeline]}]\n",
             {0},
             "x.yaml:7:64: error: micro_pipeline copies parts of the sequence between the GPUs of a "
-            "node; take "
-            "parallelism.sequence: true and at most 8 tensor ranks\n"},
+            "node; take parallelism.sequence: true and at most 8 tensor ranks\n"},
         {BASE "sweep: [{parallelism.tensor: [2], parallelism.sequence: [true], "
               "parallelism.gather_dim: [1]}]\n",
             {0},
@@ -443,20 +403,15 @@ static void recipes_of_fp8_and_pieces(void **state)
             "parallelism.tensor_overlap: none or micro_pipeline, which are DTensor's\n"},
         {BASE, {"train.fp8_recipe", "mxfp8"},
             "--set train.fp8_recipe:1:1: error: mxfp8 is TransformerEngine's; take train.fusion: "
-            "transformer_engine, "
-            "or another recipe\n"
+            "transformer_engine, or another recipe\n"
             "--set train.fp8_recipe:1:1: error: mxfp8 is a recipe of FP8; take train.precision: "
             "fp8_mixed\n"
             "--set train.fp8_recipe:1:1: error: mxfp8 needs Blackwell or newer, and GPU "
-            "'V100-SXM2-32GB' is Volta; "
-            "take "
-            "delayed\n"},
+            "'V100-SXM2-32GB' is Volta; take delayed\n"},
         {BASE, {"train.fp8_recipe", "blockwise"},
             "--set train.fp8_recipe:1:1: error: 'blockwise' is not one of delayed, tensorwise, "
-            "rowwise, mxfp8 "
-            "(fp8_mixed: TransformerEngine's delayed scaling, or by block on Blackwell (mxfp8), or "
-            "torchao's by tensor "
-            "or by row)\n"},
+            "rowwise, mxfp8 (fp8_mixed: TransformerEngine's delayed scaling, or by block on "
+            "Blackwell (mxfp8), or torchao's by tensor or by row)\n"},
     };
     assert_reported(cases, sizeof cases / sizeof *cases);
 }
@@ -478,9 +433,7 @@ static void published_figures(void **state)
             "x.yaml:7:36: error: 'two.csv' has no row of figure '9'\n"},
         {BASE "published: {file: three.csv, figure: 9}\n", {0},
             "x.yaml:7:19: error: cannot open 'three.csv': No such file or directory; paths are "
-            "relative to the "
-            "scenario "
-            "file\n"},
+            "relative to the scenario file\n"},
     };
     assert_reported(cases, sizeof cases / sizeof *cases);
     struct loaded *loaded = load_text(BASE "published: {file: few.csv, figure: 1}\n", NULL, 0);
@@ -568,8 +521,7 @@ static void settings_that_are_not_read(void **state)
         {"train.moe_permute_fusion=false " EXPERTS, false},
         {"train.moe_router_padding_for_quantization=true " EXPERTS, true},
         {"train.moe_router_padding_for_quantization=true train.precision=fp8_mixed "
-         "strategy=megatron "
-         "train.fusion=transformer_engine " EXPERTS,
+         "strategy=megatron train.fusion=transformer_engine " EXPERTS,
             false},
         {"train.memory_format=channels_last " DENSE, true},
         {"train.compiled=blocks " DENSE, true},

@@ -40,9 +40,8 @@ static void a_micro_batch_is_no_larger_than_the_batch(void **state)
     const struct scenario_override set[] = {{"train.device_batch", "[1, 5]"}};
     struct loaded *loaded = load_text(BASE, set, 1);
     assert_string_equal(loaded->diag.text,
-        "--set train.device_batch:1:2: warning: train.micro_batch of 2 is more than "
-        "train.device_batch, and is taken to "
-        "be 1, too\n");
+        "--set train.device_batch:1:2: warning: train.micro_batch of 2 is more "
+        "than train.device_batch, and is taken to be 1, too\n");
     assert_int_equal(loaded->diag.n_errors, 0);
     assert_int_equal(loaded->set.points[0].options.strategy.train.micro_batch, 1);
     assert_int_equal(loaded->set.points[1].options.strategy.train.micro_batch, 2);

@@ -97,9 +97,8 @@ static void a_word_is_a_strategy_with_its_setting(void **state)
                   "strategy: zero3\ndeepspeed: {zero_optimization: {stage: 1}}\n",
             NULL, 0);
     assert_string_equal(loaded->diag.text,
-        "x.yaml:6:40: error: 'deepspeed.zero_optimization.stage' is 1, but strategy "
-        "'zero3' means 3; leave one of the two "
-        "out\n");
+        "x.yaml:6:40: error: 'deepspeed.zero_optimization.stage' is 1, but "
+        "strategy 'zero3' means 3; leave one of the two out\n");
     unload(loaded);
 }
 

@@ -92,9 +92,8 @@ static void what_is_wrong_with_a_file(void **state)
                                "node_doubling: 0, faster: 10 %, blackwell: 0, "
                                "tensor: 0, new_slower: 1, new_faster: 1}\n"
                                "ratio: {runs: 1, makers: 1, slower: 1 %, faster: 1 "
-                               "%}\nratio_shared: {runs: 1, makers: 1, slower: 1 %, "
-                               "faster: "
-                               "1 %}\nloss: {runs: 1, makers: 1, value: 1 %, std_error: 1 "
+                               "%}\nratio_shared: {runs: 1, makers: 1, slower: 1 %, faster: 1 "
+                               "%}\nloss: {runs: 1, makers: 1, value: 1 %, std_error: 1 "
                                "%}\npeak: {runs: 1, makers: 1, quantiles: [";
     static const struct {
         const char *list, *message;

@@ -53,13 +53,10 @@ static struct store_merged merge_as_bytes(struct store *into, const char *path)
 /* All rows of points and what belongs to them, by place. */
 static const char rows[] =
     "SELECT group_concat(row, '; ') FROM (SELECT printf('%d %s %.17g %d %d', position, p.identity, "
-    "step_time_s, "
-    "(SELECT count(*) FROM memory WHERE point_id = p.id), (SELECT count(*) FROM timeline WHERE "
-    "point_id = p.id)) AS "
-    "row "
-    "FROM point AS p JOIN run ON run.id = run_id JOIN document AS hardware ON hardware.id = "
-    "hardware_id "
-    "JOIN document AS model ON model.id = model_id ORDER BY run_id, position)";
+    "step_time_s, (SELECT count(*) FROM memory WHERE point_id = p.id), (SELECT count(*) FROM "
+    "timeline WHERE point_id = p.id)) AS row FROM point AS p JOIN run ON run.id = run_id JOIN "
+    "document AS hardware ON hardware.id = hardware_id JOIN document AS model ON model.id = "
+    "model_id ORDER BY run_id, position)";
 
 static void parts_make_the_whole(void **state)
 {
@@ -101,8 +98,8 @@ static void a_point_that_differs_is_refused_with_all_beside_it(void **state)
     struct store *into = must_open("left.db", STORE_WRITE);
     merge_file(into, "right.db",
         "right.db: error: point 2 of its run differs in 'mfu' from the same point of 'left.db'; a "
-        "run gives the same "
-        "results wherever it runs, so one of them was changed: leave one of the two out\n");
+        "run gives the same results wherever it runs, so one of them was changed: leave one of the "
+        "two out\n");
     assert_answer(into, "SELECT count(*) FROM point", "2");
     store_close(into);
 }
@@ -125,10 +122,8 @@ static void what_was_taken_is_still_named(void **state)
     assert_true(added.runs == 2 && added.points == 2 * SAMPLE_POINTS);
     assert_answer(into,
         "SELECT count(*) FROM point AS p JOIN run ON run.id = p.run_id JOIN point AS o ON o.id = "
-        "p.simulated_id "
-        "JOIN run AS r ON r.id = o.run_id WHERE run.scenario = 'second' AND r.scenario = 'first' "
-        "AND o.position = "
-        "p.position AND o.identity = p.identity",
+        "p.simulated_id JOIN run AS r ON r.id = o.run_id WHERE run.scenario = 'second' AND "
+        "r.scenario = 'first' AND o.position = p.position AND o.identity = p.identity",
         "4");
     assert_answer(into, "SELECT count(*) FROM point WHERE simulated_id IS NOT NULL", "4");
     store_close(into);

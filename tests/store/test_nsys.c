@@ -11,35 +11,31 @@
  * "step" alone, 9 at 600 outside; 200 launches its 7 at 150 outside of any range. Kernels start
  * 1000 ns later. The range that ends at 600 and the empty one at 600 are not around the launch at
  * 600. */
-static const char tables[] = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);"
-                             "INSERT INTO StringIds VALUES (1, 'ncclDevKernel_AllGather_RING_LL'), "
-                             "(2, 'sgemm'), (3, 'allgather');"
-                             "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, "
-                             "\"end\" INTEGER NOT NULL, deviceId INTEGER NOT "
-                             "NULL,"
-                             "  streamId INTEGER NOT NULL, correlationId INTEGER, globalPid "
-                             "INTEGER, shortName INTEGER NOT NULL);"
-                             "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES"
-                             "  (1150, 3150, 0, 20, 7, 100 << 24, 1), (1300, 1800, 0, 7, 8, 100 << "
-                             "24, 2), (1600, 1700, 0, 7, 9, 100 << 24, 2),"
-                             "  (1150, 1250, 1, 7, 7, 200 << 24, 2);";
-static const char runtime[] = "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, "
-                              "\"end\" INTEGER NOT NULL, globalTid INTEGER,"
-                              "  correlationId INTEGER);"
-                              "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (150, 151, 100 << 24 "
-                              "| 5, 7), (300, 301, 100 << 24 | 5, 8),"
-                              "  (600, 601, 100 << 24 | 5, 9), (150, 151, 200 << 24 | 6, 7);";
+static const char tables[] =
+    "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);"
+    "INSERT INTO StringIds VALUES (1, 'ncclDevKernel_AllGather_RING_LL'), (2, 'sgemm'), (3, "
+    "'allgather');CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, "
+    "\"end\" INTEGER NOT NULL, deviceId INTEGER NOT "
+    "NULL,"
+    "  streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, shortName INTEGER NOT "
+    "NULL);INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES"
+    "  (1150, 3150, 0, 20, 7, 100 << 24, 1), (1300, 1800, 0, 7, 8, 100 << "
+    "24, 2), (1600, 1700, 0, 7, 9, 100 << 24, 2),"
+    "  (1150, 1250, 1, 7, 7, 200 << 24, 2);";
+static const char runtime[] =
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, "
+    "\"end\" INTEGER NOT NULL, globalTid INTEGER,"
+    "  correlationId INTEGER);"
+    "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (150, 151, 100 << 24 | 5, 7), (300, 301, 100 "
+    "<< 24 | 5, 8),  (600, 601, 100 << 24 | 5, 9), (150, 151, 200 << 24 | 6, 7);";
 static const char ranges[] =
     "CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, \"end\" INTEGER, eventType INTEGER NOT "
-    "NULL, text TEXT,"
-    "  globalTid INTEGER, textId INTEGER);"
+    "NULL, text TEXT,  globalTid INTEGER, textId INTEGER);"
     "INSERT INTO NVTX_EVENTS VALUES (100, 500, 59, 'step', 100 << 24 | 5, NULL), (140, 200, 59, "
-    "NULL, 100 << 24 | 5, "
-    "3),"
-    "  (550, 600, 59, 'before', 100 << 24 | 5, NULL), (600, 600, 59, 'empty', 100 << 24 | 5, NULL),"
-    "  (0, 900, 60, 'start/end range', 200 << 24 | 6, NULL), (0, 900, 59, 'another thread', 200 << "
-    "24 | 9, NULL),"
-    "  (10, NULL, 34, 'mark', 100 << 24 | 5, NULL);";
+    "NULL, 100 << 24 | 5, 3),  (550, 600, 59, 'before', 100 << 24 | 5, NULL), (600, 600, 59, "
+    "'empty', 100 << 24 | 5, NULL),  (0, 900, 60, 'start/end range', 200 << 24 | 6, NULL), (0, "
+    "900, 59, 'another thread', 200 << 24 | 9, NULL),  (10, NULL, 34, 'mark', 100 << 24 | 5, "
+    "NULL);";
 static const char gpus[] =
     "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES"
     "  (0, 'NVIDIA H100 80GB HBM3'), (1, 'NVIDIA H100 80GB HBM3');";
@@ -158,8 +154,7 @@ static void broken_profiles(void **state)
     /* A view may run anything, an endless recursion too; it is not looked at. */
     MAKE("view.sqlite", tables, "ALTER TABLE StringIds RENAME TO real_strings",
         "CREATE VIEW StringIds (id, value) AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i "
-        "+ 1 FROM n)"
-        "  SELECT i, 'name' FROM n");
+        "+ 1 FROM n)  SELECT i, 'name' FROM n");
     assert_refused("view.sqlite", "no GPU kernels in it");
     FILE *text = fopen("text.sqlite", "w");
     for (int i = 0; i < 1000; i++)

@@ -94,16 +94,14 @@ static void memory_and_breakdown_add_up(void **state)
     /* categories hold 1, 2, ... 8 GiB */
     assert_answer(store,
         "SELECT (parameters_bytes + gradients_bytes + optimizer_bytes + activations_bytes + "
-        "gathered_bytes + "
-        "buffers_bytes + "
-        "context_bytes + nccl_bytes) / 0x40000000 FROM v_memory WHERE gpus = 8",
+        "gathered_bytes + buffers_bytes + context_bytes + nccl_bytes) / 0x40000000 FROM v_memory "
+        "WHERE gpus = 8",
         "36.0");
     assert_answer(
         store, "SELECT optimizer_bytes / 0x40000000 FROM v_memory WHERE status = 'oom'", "100.0");
     assert_answer(store,
         "SELECT count(*) FROM v_breakdown WHERE abs(compute_alone_s + contention_s + "
-        "exposed_comm_s + bubble_s + "
-        "host_bound_s + "
+        "exposed_comm_s + bubble_s + host_bound_s + "
         "other_idle_s - step_time_s) < 1e-12",
         "3");
     store_close(store);

@@ -200,8 +200,7 @@ static void micro_steps_have_a_limit(void **state)
     options.train.device_batch = 2 * STRATEGY_MAX_MICRO_STEPS + 1;
     refuse_plan(test_hw(), &options,
         "2049 micro-steps of 2 sequences in an optimizer step, of which at most 2048 are "
-        "simulated; use a larger "
-        "'train.micro_batch' or a smaller batch");
+        "simulated; use a larger 'train.micro_batch' or a smaller batch");
     options.train.device_batch = 0;
     options.train.grad_accum = STRATEGY_MAX_MICRO_STEPS + 1;
     refuse_plan(test_hw(), &options, "2049 micro-steps");

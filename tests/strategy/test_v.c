@@ -286,8 +286,7 @@ static void what_a_v_cannot(void **state)
     options.train.grad_accum = 2 * P - 1;
     refuse_model(&shape, test_hw(), &options,
         "schedule DualPipeV takes 4 micro-batches a step at least, two for each stage, not 3; take "
-        "another batch, or "
-        "ZBVZeroBubble");
+        "another batch, or ZBVZeroBubble");
     options = in_v(STRATEGY_NANOTRON, SCHEDULE_DUALPIPEV, P);
     refuse_model(&shape, test_hw(), &options,
         "schedule DualPipeV is simulated with strategy fsdp, as torchtitan has it, or megatron; "

@@ -58,11 +58,10 @@ static void a_step_is_said_in_words(void **state)
     assert_string_equal(text,
         "kernels alone take 62.5 % of a step of 8 s. 15.0 % go to "
         "bandwidth and contention: links take "
-        "their time for the bytes, and kernels beside them have fewer SMs and less HBM "
-        "bandwidth. 7.5 % go to stragglers: "
-        "collectives wait for the slowest GPU. Of the 30.0 % that collectives cost in all, 83 in "
-        "100 are kernels that run "
-        "slower beside them, the others waiting for them.");
+        "their time for the bytes, and kernels beside them have fewer SMs and less HBM bandwidth. "
+        "7.5 % go to stragglers: collectives wait for the slowest GPU. Of the 30.0 % that "
+        "collectives cost in all, 83 in 100 are kernels that run slower beside them, the others "
+        "waiting for them.");
     const struct exec_breakdown alone = {.compute_s = 1};
     step = scenario_step(&alone, 0);
     text = scenario_step_sentence(&arena, &step);
@@ -82,11 +81,9 @@ static void a_loss_is_said_in_words(void **state)
     loss.part[CAUSE_REST] = -2;
     text = scenario_loss_sentence(&arena, &loss);
     assert_string_equal(text,
-        "From 8 to 64 GPUs a GPU loses 10.00 of its 100.00 TFLOPS (10.0 %). 11.00 (11.0 %) go to "
-        "latency: a collective passes "
-        "its hops one after the other, however few bytes it carries. 2.00 come back, because the "
-        "larger cluster leaves each GPU "
-        "less work.");
+        "From 8 to 64 GPUs a GPU loses 10.00 of its 100.00 TFLOPS (10.0 %). 11.00 (11.0 %) "
+        "go to latency: a collective passes its hops one after the other, however few bytes "
+        "it carries. 2.00 come back, because the larger cluster leaves each GPU less work.");
     loss = (struct scenario_loss){.small_gpus = 8, .large_gpus = 64, .small = 100, .large = 103};
     loss.part[CAUSE_REST] = -3;
     text = scenario_loss_sentence(&arena, &loss);

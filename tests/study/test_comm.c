@@ -205,12 +205,9 @@ static void it_is_said_in_words(void **state)
     struct arena arena = ARENA_INIT;
     assert_string_equal(scenario_comm_sentence(&arena, "as it is", &comm, &hw),
         "as it is: collectives take 15.0 ms of rank 0's last step of 40.0 ms, and 53.3 % of that "
-        "is hidden behind "
-        "compute. They are bound by NIC (8 x 50 GB/s, datasheet) 53 %, channels (16 x 20 GB/s, "
-        "assumed) 33 %, latency "
-        "13 %; hops and steps are 40 % of their time. Of the 9.0 ms that are exposed in that step: "
-        "NIC 56 %, latency "
-        "22 %, waiting "
+        "is hidden behind compute. They are bound by NIC (8 x 50 GB/s, datasheet) 53 %, channels "
+        "(16 x 20 GB/s, assumed) 33 %, latency 13 %; hops and steps are 40 % of their time. Of the "
+        "9.0 ms that are exposed in that step: NIC 56 %, latency 22 %, waiting "
         "for other ranks 22 %.");
     assert_null(scenario_channels_sentence(&arena, &comm, &hw)); /* NICs bind most */
     struct scenario_comm faster = comm;
@@ -222,19 +219,15 @@ static void it_is_said_in_words(void **state)
     assert_string_equal(scenario_comm_change(&arena, "(1)", &comm, &faster,
                             &(struct scenario_change){0.95, 1, "tokens"}),
         "(1) shortens the step (-5.0 %): its collectives take 20.0 % less time, and 53.3 % of "
-        "their time was hidden "
-        "behind compute already. What binds most of that time is NIC before, channels after. Of "
-        "what is exposed in "
-        "rank "
+        "their time was hidden behind compute already. What binds most of that time is NIC before, "
+        "channels after. Of what is exposed in rank "
         "0's last step (9.0 ms before, 6.0 ms after) it is NIC before, latency after.");
     assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm,
                             &(struct scenario_change){1.0001, 1, "tokens"}),
         "(1) leaves the step as it is.");
     assert_string_equal(scenario_channels_sentence(&arena, &faster, &hw),
         "Across nodes NCCL lays 16 channels, as nccl_channels says. Each carries at most 20 GB/s, "
-        "assumed: what is "
-        "said "
-        "of faster NICs rests on this one number.");
+        "assumed: what is said of faster NICs rests on this one number.");
     items[0].algorithm = COLL_TREE; /* a tree's channels have another bound, messages others */
     assert_null(scenario_channels_sentence(&arena, &faster, &hw));
     items[0].algorithm = COLL_P2P;

@@ -18,8 +18,7 @@
 static void write_models(void)
 {
     write_text("deep.json", "{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 8, "
-                            "\"n_head\": 4, \"vocab_size\": 32000, "
-                            "\"n_positions\": 512}\n");
+                            "\"n_head\": 4, \"vocab_size\": 32000, \"n_positions\": 512}\n");
     write_text("wide.json", "{\"model_type\": \"llama\", \"hidden_size\": 4096, "
                             "\"intermediate_size\": 11008, \"num_hidden_layers\": 6, "
                             "\"num_attention_heads\": 32, \"num_key_value_heads\": 8, "
@@ -32,8 +31,8 @@ static void write_models(void)
                                "\"num_experts_per_tok\": 2, \"tie_word_embeddings\": false}\n");
     write_text("after.json",
         "{\"model_type\": \"bert\", \"hidden_size\": 512, \"num_hidden_layers\": 4, "
-        "\"num_attention_heads\": 8, "
-        "\"intermediate_size\": 2048, \"vocab_size\": 32000, \"max_position_embeddings\": 512}\n");
+        "\"num_attention_heads\": 8, \"intermediate_size\": 2048, \"vocab_size\": "
+        "32000, \"max_position_embeddings\": 512}\n");
 }
 
 static struct loaded *begin(const char *text, const struct scenario_override *set, int n)
@@ -112,8 +111,7 @@ static void blocks_that_do_not_divide(void **state)
     static const struct scenario_override set[] = {
         {"parallelism.tensor", "4"}, {"train.activation_checkpointing", "full"}};
     write_text("seven.json", "{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 7, "
-                             "\"n_head\": 4, \"vocab_size\": 32000, "
-                             "\"n_positions\": 512}\n");
+                             "\"n_head\": 4, \"vocab_size\": 32000, \"n_positions\": 512}\n");
     struct loaded *loaded = begin(HEAD("seven.json", "16", "global_batch: 16"), set, 2);
     struct tune tune = candidates_of(loaded, (struct tune_options){.max_batch = 1});
     int found = 0;
@@ -228,8 +226,7 @@ static void a_short_model_stands_for_all(void **state)
         char config[300];
         snprintf(config, sizeof config,
             "{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": %d, \"n_head\": 4, "
-            "\"vocab_size\": 32000, "
-            "\"n_positions\": 512}\n",
+            "\"vocab_size\": 32000, \"n_positions\": 512}\n",
             blocks[m]);
         write_text("some.json", config);
         struct loaded *loaded = begin(HEAD("some.json", "8", "global_batch: 8"), NULL, 0);

@@ -186,9 +186,9 @@ static void what_changed_makes_rows_stale(void **state)
         assert_int_equal(stale, changes[i].stale);
         assert_true((own.n_warnings > 0) == (stale > 0));
         if (stale > 0)
-            assert_non_null(strstr(own.text, "one.csv: warning: 4 rows of it would be predicted "
-                                             "from other settings, hardware, stack "
-                                             "profiles or fitted numbers today (a, b, c, d); "));
+            assert_non_null(strstr(own.text,
+                "one.csv: warning: 4 rows of it would be predicted from other settings, "
+                "hardware, stack profiles or fitted numbers today (a, b, c, d); "));
         validate_release(&back);
         write_text(changes[i].file, text);
     }

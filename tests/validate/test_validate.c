@@ -199,8 +199,7 @@ static void mistakes(void **state)
             "runs.csv:4:1: error: id 'a' is that of line 2, too; give each row its own\n"},
         {"id,model,topology,gpus,micro_batch,train.micro_batch\na,tiny.json,cluster.yaml,8,1,2\n",
             "runs.csv: error: columns 'micro_batch' and 'train.micro_batch' set the same option; "
-            "leave one of them "
-            "out\n"},
+            "leave one of them out\n"},
         {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,5,,perhaps,,\n",
             "runs.csv:2:1: error: oom is 'perhaps'; write yes, no, or nothing\n"},
     };
@@ -240,15 +239,12 @@ static void a_row_is_named_for_the_base(void **state)
                                        "d,tiny.json,cluster.yaml,8,1,128,torchtitn\n");
     static const char expected[] =
         "runs.csv:2:seq_len:1:1: error: 2048 tokens, but model 'tiny.json' has 1024 learned "
-        "positions; use at most "
-        "that many or give max_positions\n"
+        "positions; use at most that many or give max_positions\n"
         "runs.csv:3:gpus:1:1: error: '-8' is too small; the least allowed is 1\n"
         "runs.csv:4:topology:1:1: error: cannot open 'none.yaml': No such file or directory; paths "
-        "are relative to the "
-        "table\n"
+        "are relative to the table\n"
         "runs.csv:5:stack:1:1: error: cannot open 'torchtitn': No such file or directory; paths "
-        "are relative to the "
-        "table; did you mean 'torchtitan'?\n";
+        "are relative to the table; did you mean 'torchtitan'?\n";
     assert_string_equal(loaded->diag.text, expected);
     drop(loaded);
     write_text(

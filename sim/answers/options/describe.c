@@ -189,8 +189,8 @@ static void describe_manual(FILE *out, const struct command_line *line, const ch
         describe_text(out, rest + 1);
     }
     fputs(".SH EXIT STATUS\n0: done. 1: a file cannot be read or written, or the disk is full. 2: "
-          "the input or the "
-          "command line has a mistake. Out of memory on a simulated GPU is a result.\n"
+          "the input or the command line has a mistake. Out of memory on a simulated GPU is a "
+          "result.\n"
           ".SH SEE ALSO\n\\fBflopcast\\fR(1), \\fBflopcast\\-scenario\\fR(5), "
           "\\fBflopcast\\-topology\\fR(5)\n",
         out);

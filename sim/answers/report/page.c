@@ -146,11 +146,9 @@ static void page_put_head(FILE *out, const struct chosen_runs *chosen)
 {
     int n = chosen->list.n;
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
-          "name=\"viewport\" "
-          "content=\"width=device-width, initial-scale=1\">\n<meta "
-          "http-equiv=\"Content-Security-Policy\" "
-          "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
-          "'unsafe-inline'\">\n<title>",
+          "name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
+          "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+          "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
         out);
     for (int i = 0; i < n; i++) {
         fputs(i ? ", " : "", out);
@@ -158,9 +156,8 @@ static void page_put_head(FILE *out, const struct chosen_runs *chosen)
     }
     fprintf(out,
         " - flopcast</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n<h1>flopcast: what was "
-        "simulated"
-        "</h1>\n<p class=\"phone\">Wide tables move sideways; pictures fit, turn the screen to "
-        "enlarge them.</p>\n",
+        "simulated</h1>\n<p class=\"phone\">Wide tables move sideways; pictures fit, turn the "
+        "screen to enlarge them.</p>\n",
         page_css);
     if (n < 2)
         return;

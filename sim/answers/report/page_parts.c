@@ -108,8 +108,7 @@ enum status page_results(const struct page_run *run, struct diag *diag)
         "<h3>Results</h3>\n<p class=\"screen\">A click on a column's name sorts.</p>\n", run->out);
     return page_parts_put_table(run, page_results_sql,
         "A row a point; rates and memory of one GPU; in brackets: between these, 90 % of measured "
-        "runs of such jobs "
-        "would be",
+        "runs of such jobs would be",
         diag);
 }
 
@@ -181,8 +180,7 @@ enum status page_losses(const struct page_run *run, struct diag *diag)
     const struct store_choice choice = {.scenario = run->scenario};
     if (!run->explained) {
         fputs("<h3>Why it loses throughput as it grows</h3>\n<p>Not explained: <code>flopcast "
-              "waterfall</code> with "
-              "<code>--db</code> adds it.</p>\n",
+              "waterfall</code> with <code>--db</code> adds it.</p>\n",
             run->out);
         return STATUS_OK;
     }
@@ -242,8 +240,7 @@ enum status page_timeline(const struct page_run *run, struct diag *diag)
         page_parts_put_timeline(run, &rows, diag);
     else if (status == STATUS_OK)
         fputs("<p>Not traced: <code>flopcast run</code> of one of these points with <code>--trace "
-              "step.json.gz</code> "
-              "and <code>--db</code> adds its timeline.</p>\n",
+              "step.json.gz</code> and <code>--db</code> adds its timeline.</p>\n",
             run->out);
     html_free(&rows);
     return status;
@@ -255,10 +252,8 @@ enum status page_samples(const struct page_run *run, struct diag *diag)
     enum status status = page_ask(&rows, run->store, page_samples_sql, diag);
     if (status == STATUS_OK && rows.n > 0) {
         fputs("<h3>Samples</h3>\n<p>Each point was simulated again with numbers drawn from their "
-              "standard errors and "
-              "other seeds of the noise: the median, and the spread of 90 %. What the model leaves "
-              "out is not in "
-              "it.</p>\n",
+              "standard errors and other seeds of the noise: the median, and the spread of 90 %. "
+              "What the model leaves out is not in it.</p>\n",
             run->out);
         html_table(run->out, &rows, 0, rows.n, 0, "TFLOPS per GPU");
     }
@@ -278,13 +273,11 @@ enum status page_dependence(const struct page_run *run, struct diag *diag)
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store,
         "SELECT count(*) FROM main.sensitivity WHERE scenario = (SELECT scenario FROM main.run "
-        "WHERE id = (SELECT "
-        "max(run_id) FROM shown)) HAVING count(*) > 0",
+        "WHERE id = (SELECT max(run_id) FROM shown)) HAVING count(*) > 0",
         diag);
     if (status == STATUS_OK && rows.n > 0) {
         fputs("<h3>What it depends on</h3>\n<p>One number at a time, one standard error lower and "
-              "higher, by "
-              "<code>flopcast sensitivity</code>.</p>\n",
+              "higher, by <code>flopcast sensitivity</code>.</p>\n",
             run->out);
         study_figure(run, "sensitivity", diag);
     }
@@ -309,8 +302,7 @@ enum status page_months(const struct page_run *run, struct diag *diag)
     enum status status = page_ask(&rows, run->store, page_months_sql, diag);
     if (status == STATUS_OK && rows.n > 0) {
         fputs("<h3>Months of training</h3>\n<p>What failures and checkpoints leave, by "
-              "<code>flopcast "
-              "goodput</code>.</p>\n",
+              "<code>flopcast goodput</code>.</p>\n",
             run->out);
         study_figure(run, "goodput", diag);
         html_table(run->out, &rows, 0, rows.n, 0, "Shares of the time");
@@ -403,8 +395,7 @@ enum status page_repeat(const struct page_run *run, struct diag *diag)
     if (status == STATUS_OK)
         status = page_ask(&sampled, run->store,
             "SELECT max(samples) FROM (SELECT (SELECT samples FROM band WHERE band.point_id = "
-            "shown.point_id) AS "
-            "samples FROM shown) HAVING max(samples) > 0",
+            "shown.point_id) AS samples FROM shown) HAVING max(samples) > 0",
             diag);
     fputs("<h3>How to repeat it</h3>\n<pre>flopcast run ", run->out);
     html_text(run->out, quoted(run->arena, run->file));
@@ -416,8 +407,7 @@ enum status page_repeat(const struct page_run *run, struct diag *diag)
     fputs("</pre>\n<p>flopcast ", run->out);
     html_text(run->out, run->version);
     fputs(". With the same version, the same files and the same seed the digest of all events is "
-          "the same, whatever the "
-          "machine.</p>\n<details><summary>Digests</summary>\n",
+          "the same, whatever the machine.</p>\n<details><summary>Digests</summary>\n",
         run->out);
     if (status == STATUS_OK)
         status = page_parts_put_table(run, page_points_sql, "A row a point", diag);

@@ -63,22 +63,19 @@ static void write_canvas(FILE *out, enum script_kind kind, struct report_size si
     case SCRIPT_PNG:
         fprintf(out,
             "terminal(height) = sprintf(\"set terminal pngcairo noenhanced size %.0f,%%.0f font "
-            "'DejaVu Sans,13' "
-            "fontscale %g linewidth %g pointscale %g\", height * %.17g)\n",
+            "'DejaVu Sans,13' fontscale %g linewidth %g pointscale %g\", height * %.17g)\n",
             WIDTH * scale, scale, 1.5 * scale, scale, scale);
         break;
     case SCRIPT_SVG: /* report.c scales it */
         fprintf(out,
             "terminal(height) = sprintf(\"set terminal svg noenhanced size %d,%%.0f dynamic font "
-            "'DejaVu Sans,13' "
-            "linewidth 1.5\", height)\n",
+            "'DejaVu Sans,13' linewidth 1.5\", height)\n",
             WIDTH);
         break;
     case SCRIPT_PDF: /* in inches; its lines are counted in half points */
         fprintf(out,
             "terminal(height) = sprintf(\"set terminal pdfcairo noenhanced size %.4f,%%.4f font "
-            "'DejaVu Sans,13' "
-            "fontscale %g linewidth %g pointscale %g\", height * %.17g)\n",
+            "'DejaVu Sans,13' fontscale %g linewidth %g pointscale %g\", height * %.17g)\n",
             WIDTH * inches, scale, 2.25 * scale, scale, inches);
         break;
     case SCRIPT_TEXT:

@@ -537,8 +537,7 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
     json_write_string(w->out, span->name);
     fprintf(w->out,
         ", \"Collective name\": \"%s\", \"In msg nelems\": %.0f, \"Out msg nelems\": %.0f, \"Group "
-        "size\": %d, "
-        "\"dtype\": \"Byte\"",
+        "size\": %d, \"dtype\": \"Byte\"",
         op->kind == OP_SEND   ? "send"
         : op->kind == OP_RECV ? "recv"
                               : kinds[span->collective].pytorch,

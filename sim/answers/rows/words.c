@@ -128,8 +128,7 @@ void words_oom(FILE *to, const struct exec_result *result)
         fputs(" short", out);
     } else {
         fputs("what is free lies in gaps between tensors, or with other streams "
-              "(run.expandable_segments: true closes "
-              "gaps)",
+              "(run.expandable_segments: true closes gaps)",
             out);
     }
     fprintf(out, "; first at %s (%s, %.3f GiB)\n", memory->oom_op,

@@ -14,8 +14,7 @@
 /* The columns of a step in the order of the functions' arguments, after the first. */
 static const char step_columns[] =
     "compute_alone_s, contention_s, exposed_comm_s, host_bound_s, other_idle_s, comm_s, "
-    "comm_latency_s, comm_wait_s, "
-    "coalesce(alloc_stall_s, 0), bubble_s, coalesce(stage_wait_s, 0)";
+    "comm_latency_s, comm_wait_s, coalesce(alloc_stall_s, 0), bubble_s, coalesce(stage_wait_s, 0)";
 enum { STEP_COLUMNS = 11 };
 
 /* The inverse of how store/record.c writes a breakdown. v[8] is the stall of cudaMalloc, which
@@ -82,27 +81,22 @@ static char *views(void)
         sqlite3_str_appendf(sql, " UNION ALL SELECT %d, %Q", i + 1, scenario_step_parts[i].name);
     sqlite3_str_appendall(sql,
         "; CREATE TEMP VIEW v_verdict AS SELECT point_id, CASE WHEN point.status = 'oom' AND "
-        "point.shortfall_bytes > 0 "
-        "THEN printf('does not fit: %.1f GiB short of %.1f', point.shortfall_bytes / 0x40000000, "
-        "point.hbm_capacity_bytes / 0x40000000) WHEN point.status = 'oom' THEN 'does not fit: what "
-        "is free lies in "
-        "gaps between tensors' WHEN alloc_retries_a_step > 0 THEN printf('just fits: cudaMalloc "
-        "fails and is tried "
-        "again %.1f times a step', alloc_retries_a_step) ELSE printf('fits, %.1f GiB to spare', "
-        "max(0, "
-        "point.hbm_capacity_bytes - point.peak_reserved_bytes - coalesce(context_bytes, 0) - "
-        "coalesce(nccl_bytes, 0)) "
-        "/ 0x40000000) END AS verdict FROM v_memory JOIN point ON point.id = point_id");
+        "point.shortfall_bytes > 0 THEN printf('does not fit: %.1f GiB short of %.1f', "
+        "point.shortfall_bytes / 0x40000000, point.hbm_capacity_bytes / 0x40000000) WHEN "
+        "point.status = 'oom' THEN 'does not fit: what "
+        "is free lies in gaps between tensors' WHEN alloc_retries_a_step > 0 THEN printf('just "
+        "fits: cudaMalloc fails and is tried again %.1f times a step', alloc_retries_a_step) ELSE "
+        "printf('fits, %.1f GiB to spare', max(0, point.hbm_capacity_bytes - "
+        "point.peak_reserved_bytes - coalesce(context_bytes, 0) - coalesce(nccl_bytes, 0)) / "
+        "0x40000000) END AS verdict FROM v_memory JOIN point ON point.id = point_id");
     sqlite3_str_appendall(sql, "; CREATE TEMP VIEW v_step AS SELECT v_breakdown.*");
     for (int i = 0; i < STEP_PART_COUNT; i++)
         sqlite3_str_appendf(sql, ", step_part(%d, %s) AS part_%d_s", i, step_columns, i + 1);
     sqlite3_str_appendf(sql,
         ", step_sentence(%s) AS sentence FROM v_breakdown JOIN (SELECT id, alloc_stall_s, "
-        "stage_wait_s FROM "
-        "point) ON id = point_id; "
+        "stage_wait_s FROM point) ON id = point_id; "
         "CREATE TEMP VIEW v_loss AS SELECT v.*, loss_sentence(small_gpus, large_gpus, "
-        "small_tflops_per_gpu, "
-        "large_tflops_per_gpu",
+        "small_tflops_per_gpu, large_tflops_per_gpu",
         step_columns);
     for (int i = 0; i <= CAUSE_COUNT; i++)
         sqlite3_str_appendf(sql,

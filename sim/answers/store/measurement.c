@@ -109,8 +109,7 @@ enum status store_import_about(
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(import->store->db,
         "UPDATE measurement_source SET source = ?, gpu = ?, network = ?, nccl_version = ?, note = "
-        "?, healthy = ?, "
-        "partial = ? WHERE id = ?",
+        "?, healthy = ?, partial = ? WHERE id = ?",
         -1, &statement, NULL);
     const char *const texts[] = {
         about->source, about->gpu, about->network, about->nccl_version, about->note};

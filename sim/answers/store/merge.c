@@ -54,12 +54,12 @@ static enum status merge_runs(struct merge *merge, int *added)
             columns, columns),
         added);
     sqlite3_free(columns);
-    return status != STATUS_OK ? status
-                               : database_exec(merge->into,
-                                     "CREATE TEMP TABLE run_as AS SELECT s.id AS source, max(m.id) "
-                                     "AS target FROM source.run AS s "
-                                     "JOIN main.run AS m USING (scenario, sweep) GROUP BY s.id",
-                                     what, merge->diag);
+    return status != STATUS_OK
+               ? status
+               : database_exec(merge->into,
+                     "CREATE TEMP TABLE run_as AS SELECT s.id AS source, max(m.id) AS target FROM "
+                     "source.run AS s JOIN main.run AS m USING (scenario, sweep) GROUP BY s.id",
+                     what, merge->diag);
 }
 
 static enum status merge_documents(struct merge *merge)
@@ -67,11 +67,9 @@ static enum status merge_documents(struct merge *merge)
     return database_exec(merge->into,
         "INSERT INTO main.document (json) SELECT json FROM source.document "
         "WHERE id IN (SELECT hardware_id FROM source.point UNION SELECT model_id FROM "
-        "source.point) ORDER BY id "
-        "ON CONFLICT DO NOTHING;"
+        "source.point) ORDER BY id ON CONFLICT DO NOTHING;"
         "CREATE TEMP TABLE document_as AS SELECT s.id AS source, m.id AS target FROM "
-        "source.document AS s "
-        "JOIN main.document AS m USING (json);"
+        "source.document AS s JOIN main.document AS m USING (json);"
         "CREATE INDEX temp.document_source ON document_as(source)",
         what, merge->diag);
 }
@@ -87,8 +85,7 @@ static enum status merge_points(struct merge *merge, int *added)
             "INSERT INTO main.point (run_id, hardware_id, model_id, %s) "
             "SELECT run_as.target, hardware.target, model.target, %s FROM source.point "
             "JOIN run_as ON run_as.source = run_id JOIN document_as AS hardware ON hardware.source "
-            "= "
-            "hardware_id JOIN document_as AS model ON model.source = model_id "
+            "= hardware_id JOIN document_as AS model ON model.source = model_id "
             "WHERE true ORDER BY run_id, position ON CONFLICT (run_id, position) DO NOTHING",
             columns, columns),
         added);
@@ -97,15 +94,14 @@ static enum status merge_points(struct merge *merge, int *added)
                ? status
                : database_exec(merge->into,
                      "CREATE TEMP TABLE point_as AS SELECT s.id AS source, m.id AS target FROM "
-                     "source.point AS s "
-                     "JOIN run_as ON run_as.source = s.run_id "
+                     "source.point AS s JOIN run_as ON run_as.source = s.run_id "
                      "JOIN main.point AS m ON m.run_id = run_as.target AND m.position = s.position;"
                      "CREATE INDEX temp.point_source ON point_as(source);"
                      "CREATE INDEX temp.point_target ON point_as(target);"
                      "UPDATE main.point SET simulated_id = (SELECT of.target FROM point_as AS own "
                      "JOIN source.point AS s ON s.id = own.source JOIN point_as AS of ON of.source "
-                     "= s.simulated_id "
-                     "WHERE own.target = point.id) WHERE id > (SELECT point FROM had)",
+                     "= s.simulated_id WHERE own.target = point.id) WHERE id > (SELECT point FROM "
+                     "had)",
                      what, merge->diag);
 }
 
@@ -133,8 +129,7 @@ static enum status compare_points(struct merge *merge)
     if (code == SQLITE_ROW)
         status = diag_input(merge->diag, (struct source_pos){.file = merge->path},
             "point %d of its run differs in '%s' from the same point of '%s'; a run gives the same "
-            "results wherever it "
-            "runs, so one of them was changed: leave one of the two out",
+            "results wherever it runs, so one of them was changed: leave one of the two out",
             sqlite3_column_int(statement, 0), sqlite3_column_text(statement, 1), merge->into->path);
     else if (code != SQLITE_DONE)
         database_fail(merge->into, what, merge->diag);
@@ -163,9 +158,8 @@ static enum status merge_children(struct merge *merge)
                ? database_exec(merge->into,
                      "INSERT INTO main.shard (run_id, shards, shard, points, finished) "
                      "SELECT target, shards, shard, points, finished FROM source.shard JOIN run_as "
-                     "ON source = run_id "
-                     "WHERE true ON CONFLICT DO UPDATE SET finished = max(finished, "
-                     "excluded.finished)",
+                     "ON source = run_id WHERE true ON CONFLICT DO UPDATE SET finished = "
+                     "max(finished, excluded.finished)",
                      what, merge->diag)
                : status;
 }
@@ -214,11 +208,11 @@ static enum status merge_attached(struct merge *merge, struct store_merged *out)
 
 static void warn_left_out(struct store *from, struct diag *diag)
 {
-    static const char sql[] = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name "
-                              "NOT LIKE 'sqlite%' AND name NOT IN "
-                              "('run', 'point', 'document', 'memory', 'timeline', 'program', "
-                              "'band', 'given', 'span', 'shard', 'sample', "
-                              "'outcome')";
+    static const char sql[] =
+        "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND "
+        "name NOT IN ('run', 'point', 'document', 'memory', 'timeline', 'program', "
+        "'band', 'given', 'span', 'shard', 'sample', "
+        "'outcome')";
     sqlite3_stmt *tables = NULL;
     sqlite3_str *names = sqlite3_str_new(from->db);
     int code = sqlite3_prepare_v2(from->db, sql, -1, &tables, NULL);
@@ -284,12 +278,9 @@ enum status store_check_shards(struct store *store, struct diag *diag)
         "SELECT run_id, shards, shard + 1 FROM number WHERE shard < shards) "
         "SELECT scenario, v_unfinished.finished, v_unfinished.points, "
         "group_concat(number.shard || '/' || number.shards, ', ') FILTER (WHERE shard.shard IS "
-        "NULL), "
-        "group_concat(number.shard || '/' || number.shards, ', ') FILTER (WHERE shard.finished = "
-        "0) "
-        "FROM number JOIN v_unfinished USING (run_id) LEFT JOIN shard USING (run_id, shards, "
-        "shard) "
-        "GROUP BY run_id, number.shards ORDER BY run_id, number.shards";
+        "NULL), group_concat(number.shard || '/' || number.shards, ', ') FILTER (WHERE "
+        "shard.finished = 0) FROM number JOIN v_unfinished USING (run_id) LEFT JOIN shard USING "
+        "(run_id, shards, shard) GROUP BY run_id, number.shards ORDER BY run_id, number.shards";
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
     enum status status = STATUS_OK;

@@ -239,11 +239,10 @@ static enum status put_host_spans(
 /* The timeline of a point whose result was taken from the database. */
 static enum status copy_timeline(struct put *put, int64_t from, int64_t to, struct diag *diag)
 {
-    static const char sql[] = "INSERT INTO timeline SELECT ?, sample, time_s, reserved_bytes, "
-                              "parameters_bytes, gradients_bytes, "
-                              "optimizer_bytes, activations_bytes, gathered_bytes, buffers_bytes, "
-                              "context_bytes, nccl_bytes FROM timeline "
-                              "WHERE point_id = ?";
+    static const char sql[] =
+        "INSERT INTO timeline SELECT ?, sample, time_s, reserved_bytes, parameters_bytes, "
+        "gradients_bytes, optimizer_bytes, activations_bytes, gathered_bytes, buffers_bytes, "
+        "context_bytes, nccl_bytes FROM timeline WHERE point_id = ?";
     bool ok =
         put->copy || sqlite3_prepare_v2(put->store->db, sql, -1, &put->copy, NULL) == SQLITE_OK;
     ok = ok && sqlite3_bind_int64(put->copy, 1, to) == SQLITE_OK &&

@@ -253,9 +253,7 @@ const struct record_column record_columns[] = {
         .get = get_energy_per_token},
     {"tflops_per_gpu_low", "REAL",
         "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are "
-        "(sim/core/scenario/sure.h); NULL: "
-        "not "
-        "known",
+        "(sim/core/scenario/sure.h); NULL: not known",
         OF(sure.tflops_low, record_with_interval)},
     {"tflops_per_gpu_high", "REAL", NULL, OF(sure.tflops_high, record_with_interval)},
     {"tokens_per_s_per_gpu_low", "REAL", "the same interval",
@@ -263,8 +261,7 @@ const struct record_column record_columns[] = {
     {"tokens_per_s_per_gpu_high", "REAL", NULL, OF(sure.tokens_high, record_with_interval)},
     {"fits_share", "REAL",
         "of such cases, those in which a job with this peak stays within the GPU's memory "
-        "(sim/core/scenario/sure.h); "
-        "0.05 to 0.95. NULL: not known",
+        "(sim/core/scenario/sure.h); 0.05 to 0.95. NULL: not known",
         OF(sure.fits, with_verdict)},
 };
 const int n_record_columns = sizeof record_columns / sizeof *record_columns;

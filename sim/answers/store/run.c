@@ -299,8 +299,7 @@ static enum status take_samples(
     struct run_point *point = &run->points[i];
     int code = first_row(run, &run->samples,
         "SELECT sample, status, tflops_per_gpu, step_time_s, tokens_per_s_per_gpu, draw FROM "
-        "sample "
-        "WHERE identity = ? AND sample < ?",
+        "sample WHERE identity = ? AND sample < ?",
         point->identity.text, run->options.samples, 0);
     for (; code == SQLITE_ROW; code = sqlite3_step(run->samples)) {
         if (strcmp((const char *)sqlite3_column_text(run->samples, 5), point->draws.text) != 0)

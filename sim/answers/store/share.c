@@ -12,9 +12,8 @@ static const char what[] = "share the database with other ranks";
 
 /* All rows that there are now have been given, or delivered. */
 static const char mark_sql[] =
-    "DROP TABLE IF EXISTS temp.given_point; DROP TABLE IF EXISTS temp.given_sample;"
-    "DROP TABLE IF EXISTS temp.given_outcome;"
-    "CREATE TEMP TABLE given_point AS SELECT id FROM main.point;"
+    "DROP TABLE IF EXISTS temp.given_point; DROP TABLE IF EXISTS temp.given_sample;DROP TABLE IF "
+    "EXISTS temp.given_outcome;CREATE TEMP TABLE given_point AS SELECT id FROM main.point;"
     "CREATE TEMP TABLE given_sample AS SELECT identity, draw, sample FROM main.sample;"
     "CREATE TEMP TABLE given_outcome AS SELECT identity FROM main.outcome";
 /* What belongs to a point goes with it. */

@@ -102,8 +102,7 @@ static void figure_room(sqlite3_context *context, int n, sqlite3_value **values)
     sqlite3_result_error(context,
         arena_printf(&arena,
             "%lld %s are more than a figure has room for (%lld); choose points with --where, as in "
-            "--where \"%s\"%s; "
-            "%s",
+            "--where \"%s\"%s; %s",
             (long long)have, (const char *)sqlite3_value_text(values[2]), (long long)most,
             example ? example : "gpus >= 64", (const char *)sqlite3_value_text(values[3]),
             where_differ(store, &arena)),
@@ -158,8 +157,7 @@ static enum status choose_scenario(
         return store_shown_run(store,
             sqlite3_mprintf(
                 "INSERT OR IGNORE INTO shown_run SELECT max(id), %d FROM main.run WHERE scenario = "
-                "%Q "
-                "HAVING max(id) IS NOT NULL; INSERT OR IGNORE INTO shown_scenario VALUES (%Q)",
+                "%Q HAVING max(id) IS NOT NULL; INSERT OR IGNORE INTO shown_scenario VALUES (%Q)",
                 place, scenario, scenario),
             diag);
     if (status == STATUS_OK)
@@ -186,9 +184,8 @@ static enum status choose_run(struct store *store, int64_t id, int place, struct
     if (status == STATUS_OK)
         status = database_join(&all, store,
             "SELECT printf('%d (%s of %s, %d points)', id, scenario, created_utc, (SELECT count(*) "
-            "FROM main.point "
-            "WHERE "
-            "run_id = run.id)) FROM (SELECT * FROM main.run ORDER BY id DESC LIMIT 12) AS run",
+            "FROM main.point WHERE run_id = run.id)) FROM (SELECT * FROM main.run ORDER BY id DESC "
+            "LIMIT 12) AS run",
             NULL, diag);
     if (status == STATUS_OK)
         status =
@@ -270,13 +267,10 @@ static enum status set_axis(
              STATUS_OK) /* the cluster's size; else, of what is in the names, what differs most */
         status = database_exec(store,
             "INSERT INTO shown_asked SELECT path, 0, NULL FROM (SELECT path, n, place FROM "
-            "shown_vary WHERE path IN "
-            "('cluster.gpus', 'train.micro_batch', 'model', 'strategy') OR path IN (SELECT path "
-            "FROM shown_named) "
-            "UNION ALL SELECT 'cluster.gpus', 0, 0) "
+            "shown_vary WHERE path IN ('cluster.gpus', 'train.micro_batch', 'model', 'strategy') "
+            "OR path IN (SELECT path FROM shown_named) UNION ALL SELECT 'cluster.gpus', 0, 0) "
             "ORDER BY path = 'cluster.gpus' AND n > 0 DESC, path NOT IN ('scenario', 'run') DESC, "
-            "n DESC, place LIMIT "
-            "1",
+            "n DESC, place LIMIT 1",
             doing, diag);
     if (status == STATUS_OK)
         status = store_shown_run(
@@ -315,9 +309,7 @@ static enum status find_facets(struct facets *out, struct store *store, struct d
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(store->db,
         "SELECT path, count(DISTINCT text) AS n FROM shown_part WHERE role = 'curve' GROUP BY path "
-        "HAVING n > 1 ORDER "
-        "BY n "
-        "DESC, path",
+        "HAVING n > 1 ORDER BY n DESC, path",
         -1, &statement, NULL);
     *out = (struct facets){0};
     while (code == SQLITE_OK && out->n < MOST_FACETS && sqlite3_step(statement) == SQLITE_ROW) {
@@ -394,23 +386,19 @@ static enum status shown_narrow(
         scenarios = scenarios || show->choices[i].scenario;
     enum status status = database_join(&views, store,
         "SELECT 'CREATE TEMP' || substr(sql, length('CREATE') + 1) FROM main.sqlite_schema WHERE "
-        "type = 'view' AND "
-        "name <> "
-        "'v_newest_run' ORDER BY rowid",
+        "type = 'view' AND name <> 'v_newest_run' ORDER BY rowid",
         "%s; ", diag);
     if (status == STATUS_OK)
         status = database_exec(store,
             "CREATE TEMP VIEW run AS SELECT * FROM main.run WHERE id IN (SELECT run_id FROM "
-            "shown_run); "
-            "CREATE TEMP VIEW v_newest_run AS SELECT * FROM run; "
+            "shown_run); CREATE TEMP VIEW v_newest_run AS SELECT * FROM run; "
             "CREATE TEMP VIEW point AS SELECT * FROM main.point WHERE id IN (SELECT point_id FROM "
             "shown_point)",
             doing, diag);
     for (int i = 0; i < N_STUDIES && scenarios && status == STATUS_OK; i++)
         status = store_shown_run(store,
             sqlite3_mprintf("CREATE TEMP VIEW %s AS SELECT * FROM main.%s WHERE scenario IN "
-                            "(SELECT scenario FROM "
-                            "shown_scenario)",
+                            "(SELECT scenario FROM shown_scenario)",
                 studies[i], studies[i]),
             diag);
     if (status == STATUS_OK)

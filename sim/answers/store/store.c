@@ -104,9 +104,7 @@ static enum status read_version(struct store *store, int *version, struct diag *
     if (*version != 0 && *version != SCHEMA_VERSION)
         return diag_io(diag, store_whole_file(store),
             "the database is of another version of flopcast (schema %d; this one, %s, has %d); "
-            "read it with that "
-            "version, "
-            "or simulate again into another file",
+            "read it with that version, or simulate again into another file",
             *version, FLOPCAST_VERSION, SCHEMA_VERSION);
     return STATUS_OK;
 }

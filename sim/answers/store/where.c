@@ -55,15 +55,12 @@ const char *where_differ(struct store *store, struct arena *arena)
     int n = texts(found, 1, store,
         sqlite3_mprintf(
             "WITH one AS (SELECT path, text, min(place) AS place, min(position) AS first FROM "
-            "shown_setting JOIN "
-            "main.point AS p ON p.id = point_id "
+            "shown_setting JOIN main.point AS p ON p.id = point_id "
             "  WHERE own AND path NOT LIKE 'published.%%' AND path NOT IN ('run', 'strategy', "
-            "'model') GROUP BY 1, 2), "
-            "many AS (SELECT path, count(*) AS n, min(place) AS place FROM one GROUP BY path "
-            "HAVING count(*) > 1) "
-            "SELECT group_concat(path || ' (' || (SELECT group_concat(text, ', ') FROM (SELECT "
-            "text FROM one WHERE "
-            "one.path = many.path ORDER BY first LIMIT 8)) || iif(n > 8, ' ...', '') || ')', ', ') "
+            "'model') GROUP BY 1, 2), many AS (SELECT path, count(*) AS n, min(place) AS place "
+            "FROM one GROUP BY path HAVING count(*) > 1) SELECT group_concat(path || ' (' || "
+            "(SELECT group_concat(text, ', ') FROM (SELECT text FROM one WHERE one.path = "
+            "many.path ORDER BY first LIMIT 8)) || iif(n > 8, ' ...', '') || ')', ', ') "
             "FROM (SELECT * FROM many ORDER BY n DESC, place LIMIT 8) AS many"),
         arena);
     return n == 1 && *found[0] ? arena_printf(arena, "they differ in %s", found[0])
@@ -76,12 +73,10 @@ const char *where_example(struct store *store, struct arena *arena)
     int n = texts(found, 1, store,
         sqlite3_mprintf(
             "SELECT path || ' = ' || quote(value) FROM shown_setting "
-            "WHERE own AND path NOT LIKE 'published.%%' AND path NOT IN ('run', 'strategy', "
-            "'model') "
-            "AND path IN (SELECT path FROM shown_vary) ORDER BY (SELECT n FROM shown_vary WHERE "
-            "shown_vary.path = shown_setting.path) DESC, (SELECT position FROM main.point AS p "
-            "WHERE p.id "
-            "= point_id) LIMIT 1"),
+            "WHERE own AND path NOT LIKE 'published.%%' AND path NOT IN ('run', "
+            "'strategy', 'model') AND path IN (SELECT path FROM shown_vary) ORDER BY "
+            "(SELECT n FROM shown_vary WHERE shown_vary.path = shown_setting.path) DESC, (SELECT "
+            "position FROM main.point AS p WHERE p.id = point_id) LIMIT 1"),
         arena);
     return n == 1 ? found[0] : NULL;
 }
@@ -114,9 +109,8 @@ static enum status unknown(
         names = ARENA_ARRAY(arena, const char *, room);
         n = texts(names, room, store,
             sqlite3_mprintf("SELECT DISTINCT path FROM shown_setting UNION SELECT name FROM "
-                            "main.pragma_table_info('point')"
-                            " UNION SELECT replace(path, rtrim(path, replace(path, '.', '')), '') "
-                            "FROM shown_setting"),
+                            "main.pragma_table_info('point') UNION SELECT replace(path, "
+                            "rtrim(path, replace(path, '.', '')), '') FROM shown_setting"),
             arena);
     } while (n == room);
     const char *near = nearest_name(name, names, (size_t)n);
@@ -125,8 +119,7 @@ static enum status unknown(
             diag, where_at(), "there is no setting or column '%s'; did you mean '%s'?", name, near);
     return diag_input(diag, where_at(),
         "there is no setting or column '%s'; `flopcast help settings` lists settings, the table "
-        "point of the database "
-        "has the columns",
+        "point of the database has the columns",
         name);
 }
 
@@ -261,10 +254,9 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
     sqlite3_str *text = sqlite3_str_new(store->db);
     enum status status = where_rewrite(text, store, expression, &arena, diag);
     char *condition = sqlite3_str_finish(text);
-    char *sql = sqlite3_mprintf(
-        "SELECT id FROM (SELECT p.*, r.scenario, run_id AS run FROM main.point AS p JOIN "
-        "main.run AS r ON r.id = run_id "
-        "WHERE run_id IN (SELECT run_id FROM shown_run)) AS candidate WHERE (%s\n)",
+    char *sql = sqlite3_mprintf("SELECT id FROM (SELECT p.*, r.scenario, run_id AS run FROM "
+                                "main.point AS p JOIN main.run AS r ON r.id = run_id WHERE run_id "
+                                "IN (SELECT run_id FROM shown_run)) AS candidate WHERE (%s\n)",
         condition ? condition : "");
     char *take_out = sqlite3_mprintf("DELETE FROM shown_setting WHERE point_id NOT IN (%s)", sql);
     sqlite3_stmt *statement = NULL;

@@ -135,8 +135,7 @@ static void csv_feed(struct filler *f, struct csv_parser *parser, const char *te
             f->worst =
                 diag_input(f->diag, (struct source_pos){f->table->name, f->line, (int)taken + 1},
                     "a quote inside a cell, or text after a closing quote; quote the whole cell "
-                    "and double the quotes in "
-                    "it");
+                    "and double the quotes in it");
             return;
         }
     }

@@ -51,8 +51,7 @@ enum status config_wrong_kind(
     if (field->type == FIELD_SOURCED && config_kind(node) == CONFIG_SCALAR)
         return diag_input(diag, config_pos(node),
             "'%s' is a single value; a mapping {value: %.40s, kind: ..., source: \"...\"} is "
-            "wanted, of kind "
-            "datasheet, measured, fitted or assumed",
+            "wanted, of kind datasheet, measured, fitted or assumed",
             field->key, config_text(node));
     return diag_input(diag, config_pos(node), "'%s' is %s; %s is wanted", field->key,
         kinds[config_kind(node)], wanted[field->type]);

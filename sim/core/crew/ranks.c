@@ -104,8 +104,8 @@ static enum status begin_mpi(struct crew_mpi **out, struct diag *diag)
     if (!found)
         status = diag_io(diag, (struct source_pos){0},
             "mpirun has started this program %d times, but flopcast-mpi.so, which lets them work "
-            "together, is not "
-            "found%s%s; build flopcast with libopenmpi-dev, or set FLOPCAST_MPI to that file",
+            "together, is not found%s%s; build flopcast with libopenmpi-dev, or set FLOPCAST_MPI "
+            "to that file",
             ranks_launched(), why ? ": " : "", why ? why : "");
     crew_mpi_begin *begin;
     memcpy(&begin, &found, sizeof begin);
@@ -174,8 +174,7 @@ static enum status greet(struct ranks *ranks, struct diag *diag)
         if (rank->known && rank->hello.build != build_digest())
             status = diag_io(diag, (struct source_pos){0},
                 "rank %d on %s is another build of flopcast, or has another libm or GSL, so its "
-                "results may differ; "
-                "start the same file on all machines",
+                "results may differ; start the same file on all machines",
                 r, rank->hello.host);
     }
     return status;

@@ -253,8 +253,7 @@ enum status degrade_links(struct degrade_events *out, const struct hw *hw, int r
     for (int i = unmatched(degradation, 0); i < degradation->n; i = unmatched(degradation, i + 1))
         status = diag_input(diag, at,
             "no link is called '%s'; names are like gpu0.nvlink, node0.nic0.out, node0.nics.in (a "
-            "pooled network), "
-            "leaf0.up0, pod0.down0, and * stands for anything",
+            "pooled network), leaf0.up0, pod0.down0, and * stands for anything",
             degradation->list[i].pattern);
     return status;
 }
@@ -281,8 +280,7 @@ static enum status degrade_check_gpus(struct degradation *degradation, const str
     for (int i = unmatched(degradation, 0); i < n; i = unmatched(degradation, i + 1))
         status = diag_input(diag, at,
             "no GPU of cluster '%s' is called '%s'; names are node0.gpu0 to node%d.gpu%d, node0 "
-            "for all GPUs of a "
-            "node, and * stands for anything",
+            "for all GPUs of a node, and * stands for anything",
             hw->cluster.name, degradation->list[i].pattern, nodes - 1, gpus - 1);
     return status;
 }

@@ -81,8 +81,7 @@ struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const c
     if (per_node < 1 || per_node > gpus) {
         diag_input(diag, at,
             "%d ranks on %d node%s of %d GPU%s are not as many on each; take a multiple of the "
-            "nodes up to %d times "
-            "their number",
+            "nodes up to %d times their number",
             ranks, nodes, plural(nodes), gpus, plural(gpus), gpus);
         return NULL;
     }

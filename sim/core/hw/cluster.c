@@ -82,13 +82,11 @@ static const struct config_field cluster_fields[] = {
         .names = hw_nccl_versions},
     {CONFIG_FIELD("nccl_flow_control", FIELD_ENUM, struct hw_cluster, nccl_flow_control,
          "Of a ring (Simple) two chunks are under way to another node (sliding_window, the "
-         "default), or one, which the "
-         "next waits for (stop_and_wait)."),
+         "default), or one, which the next waits for (stop_and_wait)."),
         .names = hw_flow_control_names},
     {CONFIG_FIELD("nccl_cta_policy", FIELD_ENUM, struct hw_cluster, nccl_cta_policy,
          "NCCL_CTA_POLICY; zero (2.28 and later): copy engines do all_gather and all_to_all in a "
-         "node, and hold no "
-         "SM."),
+         "node, and hold no SM."),
         .names = hw_cta_policy_names},
     {CONFIG_FIELD("network", FIELD_SECTION, struct hw_cluster, network,
          "Switches between the nodes; without it all NICs of a node are one link."),

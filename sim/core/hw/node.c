@@ -110,8 +110,7 @@ enum status hw_check_node(
     else if (given && node->fabric != HW_NVSWITCH)
         nvls = diag_input(diag, hw_place(source, given),
             "nvls_efficiency beside fabric: %s; only a switch reduces, so take the three of NVLS "
-            "out, or write "
-            "nvswitch",
+            "out, or write nvswitch",
             hw_fabric_names[node->fabric]);
     enum status bridge = check_bridge(node, source, diag);
     enum status gpus = hw_whole(source, "gpus", node->gpus, diag);

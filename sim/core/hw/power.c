@@ -22,20 +22,17 @@ const struct hw_power_default hw_power_defaults[] = {
     [WAITING] = {"gpu.power.waiting", "tdp",
         {0.4, 0.2, QUANTITY_ASSUMED,
             MEMORY "0.2, 0.5 and 0.75 while three models synchronise on A100 (POLCA, arXiv "
-                   "2308.12908), 0.15 while one "
-                   "on H100 writes checkpoints (arXiv 2503.05804)",
+                   "2308.12908), 0.15 while one on H100 writes checkpoints (arXiv 2503.05804)",
             NULL}},
     [BUSY] = {"gpu.power.busy", "tdp",
         {0.9, 0.07, QUANTITY_ASSUMED,
             MEMORY "more than 0.85 in the mean of steps of a 7B model on H100 (arXiv 2503.05804); "
-                   "GEMMs run at the limit "
-                   "(thonking.ai)",
+                   "GEMMs run at the limit (thonking.ai)",
             NULL}},
     [HOST] = {"cluster.node.host_power", "tdp of all its GPUs",
         {0.5, 0.15, QUANTITY_ASSUMED,
             MEMORY "a node of 8 H100 in training draws at most 8.4 kW (arXiv 2412.08602), 5.6 of "
-                   "them its GPUs' limit; "
-                   "GB200 NVL72: 120 to 132 kW a rack, 86 of them GPUs",
+                   "them its GPUs' limit; GB200 NVL72: 120 to 132 kW a rack, 86 of them GPUs",
             NULL}},
     [NIC] = {"cluster.node.nic_power", "W",
         {25, 8, QUANTITY_ASSUMED,

@@ -112,8 +112,7 @@ static bool documents_read_list(
         if (!read_length(list, &at, seq_len)) {
             snprintf(why, DOCUMENTS_WHY,
                 "'%.40s' is no length of a document; take whole tokens from 1 to seq_len, %lld, "
-                "and a weight, as in "
-                "512=3, 2048=1",
+                "and a weight, as in 512=3, 2048=1",
                 from, (long long)seq_len);
             return false;
         }

@@ -185,8 +185,7 @@ const char *blocks_check(const struct model_shape *s, size_t *offset)
             pattern &&
                 (s->full_attention_every > 0 || s->max_window_layers > 0 || s->sliding_window == 0),
             "attention_pattern says which blocks have the sliding_window, in place of "
-            "full_attention_every and "
-            "max_window_layers"),
+            "full_attention_every and max_window_layers"),
         MODEL_RULE(full, other && !pattern && s->full_attention_every == 0,
             "full says what blocks of full_attention_every or of attention_pattern have; neither "
             "is given"),

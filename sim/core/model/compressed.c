@@ -290,8 +290,7 @@ const char *compressed_check(const struct model_shape *s, size_t *offset)
                       s->attention_pattern || s->full_attention_every > 0 ||
                       s->max_window_layers > 0 || s->value_dim > 0 || s->mtp_layers > 0),
             "compressed attention is modelled without latents of keys, mixers, biases, other "
-            "windows and multi-token "
-            "prediction"),
+            "windows and multi-token prediction"),
         MODEL_RULE(hyper,
             s->hyper > 1 && (s->post_norms || s->pattern || s->blocks || s->mtp_layers > 0),
             "hyper-connections are modelled with one norm before each of two sub-layers"),

@@ -106,8 +106,7 @@ static enum status huggingface_lists_check_part(struct config_node part, struct 
         if (is_on(node) && strcmp(config_text(node), "silu") != 0)
             return diag_input(diag, config_pos(node),
                 "block_configs: %s is not modelled; attention with n_heads_in_group, feed-forward "
-                "layers with ffn_mult "
-                "and parts that are left out (no_op) are",
+                "layers with ffn_mult and parts that are left out (no_op) are",
                 others[i]);
     }
     return STATUS_OK;

@@ -213,8 +213,7 @@ static enum status unknown_type(struct config_node types, struct config_node roo
     if (of_class)
         return diag_input(diag, config_pos(type),
             "model_type '%.40s' is not known, but its class, %.60s, is that of model_type '%s'; "
-            "where its keys are "
-            "those, write that here",
+            "where its keys are those, write that here",
             name, config_text(config_item(config_find(root, "architectures"), 0)), of_class);
     if (sort)
         return diag_input(diag, config_pos(type),

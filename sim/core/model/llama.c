@@ -387,8 +387,7 @@ static const char *llama_check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(max_positions, s->max_positions != 0, "Llama has no learned positions"),
         MODEL_RULE(gated_ffn, s->gated_ffn == s->squared_relu,
             "Llama's feed-forward layer is gated, or (gated_ffn: false) has squared_relu; for "
-            "others take the family "
-            "gpt"),
+            "others take the family gpt"),
         MODEL_RULE(squared_relu, s->squared_relu && (s->gelu_gate || s->fused_projections),
             "squared_relu is of a feed-forward layer of two matrices; leave the gate out"),
         MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),

@@ -363,8 +363,7 @@ static const struct config_field fields[] = {
         .section = &mixer_table},
     FIELD(pattern, .type = FIELD_STRING,
         .help = "Llama: the one sub-layer of each block, M the mixer, * attention, - feed-forward, "
-                "E experts "
-                "(Nemotron-H)."),
+                "E experts (Nemotron-H)."),
     FIELD(value_dim, COUNT(0, MODEL_MAX_HEAD_DIM),
         .help = "Llama: dimension of a value's head; default d_kv."),
     FIELD(value_norm, .type = FIELD_BOOL,
@@ -391,8 +390,7 @@ static const struct config_field fields[] = {
                 "(Nemotron)."),
     FIELD(squared_relu, .type = FIELD_BOOL,
         .help = "Llama: without a gate (gated_ffn: false), ReLU squared, of experts, too "
-                "(Nemotron-H); default "
-                "false."),
+                "(Nemotron-H); default false."),
     FIELD(mtp_layers, COUNT(0, MODEL_MAX_LAYERS),
         .help = "Llama: layers of multi-token prediction (DeepSeek-V3, GLM-4.5); default 0."),
 };
@@ -541,8 +539,7 @@ static enum status check_pattern(const struct model_shape *s, struct config_node
     if (known < n)
         return diag_input(diag, pos,
             "block %zu of the pattern is '%c'; modelled are M (the mixer), * (attention), - (the "
-            "feed-forward layer) "
-            "and E (experts)",
+            "feed-forward layer) and E (experts)",
             known + 1, s->pattern[known]);
     if (s->pattern && n != (size_t)s->n_layers)
         return diag_input(diag, pos,

@@ -152,8 +152,7 @@ static const char *experts_wrong(
             s->name, (long)s->moe.d_ff, (long)s->moe.shared_d_ff);
     if (tensor > 1 && !w->parallel.sequence)
         return "a mixture of experts needs sequence parallelism beside tensor parallelism "
-               "(Megatron-LM demands it): "
-               "else every rank would send the same tokens";
+               "(Megatron-LM demands it): else every rank would send the same tokens";
     return NULL;
 }
 
@@ -173,8 +172,7 @@ static const char *length_wrong(
         return NULL;
     return arena_printf(arena,
         "sequences of %ld %s are not divisible by %ld (%ld ranks of context parallelism, two "
-        "chunks each, and %ld that "
-        "share what lies between the linear layers); %ld would do",
+        "chunks each, and %ld that share what lies between the linear layers); %ld would do",
         (long)length, what, (long)multiple, (long)context, (long)tensor,
         (long)((length + multiple - 1) / multiple * multiple));
 }
@@ -198,8 +196,7 @@ static const char *context_wrong(
     if (w->parallel.context_kind == CONTEXT_A2A && (heads % context || kv % context))
         return arena_printf(arena,
             "context parallelism of the kind 'a2a' gives each of its %ld ranks a part of the %ld "
-            "heads and %ld key "
-            "heads that tensor parallelism leaves; divisors of %ld would do: %s",
+            "heads and %ld key heads that tensor parallelism leaves; divisors of %ld would do: %s",
             (long)context, (long)heads, (long)kv, (long)kv, divisors(kv).text);
     return NULL;
 }

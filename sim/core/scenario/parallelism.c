@@ -19,8 +19,7 @@ static const struct {
         "context parallelism is 'context' and 'context_kind' of the section 'parallelism' here"},
     [SEQUENCE] = {"sequence", "sp",
         "sequence parallelism is of the section 'parallelism' here: 'sequence' as Megatron-LM has "
-        "it, 'context' with "
-        "context_kind a2a as DeepSpeed-Ulysses has it"},
+        "it, 'context' with context_kind a2a as DeepSpeed-Ulysses has it"},
     [TENSOR] = {"tensor", "tp", "tensor parallelism is 'tensor' of the section 'parallelism' here"},
 };
 /* Names that the rule below does not find. */

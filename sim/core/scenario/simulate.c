@@ -121,9 +121,8 @@ enum status scenario_simulate(struct scenario_result *out, const struct scenario
         if (out->exec.overlong)
             status = diag_input(diag, point->gpus_at,
                 "the run would take more than %.0f days; look for a bandwidth that is far too low "
-                "(also in "
-                "cluster.degraded_links: a link that is gone is 0), or a time of 'host' that is "
-                "far too long",
+                "(also in cluster.degraded_links: a link that is gone is 0), or a time of 'host' "
+                "that is far too long",
                 s_from_ps(PS_HORIZON) / S_PER_DAY);
         lottery_mean(out, &plan, &point->hw, &options);
         set_rates(out, &plan, point);

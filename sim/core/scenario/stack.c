@@ -91,8 +91,7 @@ static const char *stack_unmodelled(const char *key)
 {
     if (strcmp(key, "kernels") == 0)
         return "a stack's settings are called as the scenario's; write them as in 'settings: "
-               "{train: {fusion: "
-               "inductor}}'";
+               "{train: {fusion: inductor}}'";
     return parallelism_elsewhere(key);
 }
 

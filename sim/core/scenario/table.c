@@ -42,12 +42,10 @@ static const struct config_field cluster_fields[] = {
         .min = 1, .max = STRATEGY_MAX_GPUS},
     {FIELD("degraded_links", FIELD_STRING, struct scenario_cluster_options, degraded_links,
         "links that lose capacity: name pattern=share left [at time since the first step, warm-up "
-        "too], ...; 0: "
-        "failed")},
+        "too], ...; 0: failed")},
     {FIELD("slow_gpus", FIELD_STRING, struct scenario_cluster_options, slow_gpus,
         "GPUs that compute more slowly: node3.gpu5=80 % of their speed [at time since the first "
-        "step], node3=90 % of "
-        "all GPUs of a node, ...")},
+        "step], node3=90 % of all GPUs of a node, ...")},
     {FIELD("node", FIELD_OVERRIDES, struct scenario_cluster_options, given.node,
          "every number of the node's file, as in cluster.node.nic_bandwidth=800Gb/s: see 'flopcast "
          "help nodes'"),
@@ -71,8 +69,7 @@ static const struct config_field train_fields[] = {
         .kilo = KILO_TOKENS, .min = 1, .max = MAX_TOKENS},
     {TRAIN("document_mean", FIELD_NUMBER, documents.mean,
          "sequences are packed of documents, attention goes on within each: their mean length, "
-         "tokens; log-normal, "
-         "drawn anew for each sequence"),
+         "tokens; log-normal, drawn anew for each sequence"),
         .min = 1, .max = MAX_TOKENS},
     {TRAIN("document_sd", FIELD_NUMBER, documents.sd,
          "standard deviation of these lengths, tokens; 0: all documents are alike"),
@@ -81,16 +78,14 @@ static const struct config_field train_fields[] = {
         "the same by a list: lengths, and weights other than 1, as in 512=3, 2048=1")},
     {TRAIN("document_packing", FIELD_ENUM, documents.packing,
          "what micro-batches of documents have alike: tokens, packed to a fixed sum, or the number "
-         "of documents, so "
-         "that "
-         "tokens differ, and the slowest rank is waited for; memory is that of the mean"),
+         "of documents, so that tokens differ, and the slowest rank is waited for; memory is that "
+         "of the mean"),
         .names = document_packing_names},
     {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"),
         .alias = "gradient_accumulation_steps", .min = 1, .max = STRATEGY_MAX_MICRO_STEPS},
     {TRAIN("device_batch", FIELD_INT, device_batch,
          "sequences of a GPU to an optimizer step, the last micro-batch what is left, none larger; "
-         "default: "
-         "micro_batch x grad_accum"),
+         "default: micro_batch x grad_accum"),
         .alias = "local_batch_size", .min = 1, .max = MAX_BATCH},
     {TRAIN("global_batch", FIELD_INT, global_batch,
          "sequences of all GPUs to an optimizer step; device_batch is its share"),
@@ -114,16 +109,14 @@ static const struct config_field train_fields[] = {
         .names = checkpointing_names},
     {TRAIN("recompute_modules", FIELD_STRING, recompute_modules,
         "parts of blocks that are recomputed by themselves, out of core_attn, moe, layernorm, "
-        "moe_act, "
-        "mla_up_proj, mlp and shared_experts, as in moe_act,layernorm (Megatron-LM)")},
+        "moe_act, mla_up_proj, mlp and shared_experts, as in moe_act,layernorm (Megatron-LM)")},
     {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval,
          "every n-th block is checkpointed; 1: all"),
         .when = "train.activation_checkpointing = full | selective | core_attn",
         .alias = "recompute_every", .min = 1, .max = MAX_INTERVAL},
     {TRAIN("recompute_method", FIELD_ENUM, recompute_method,
          "full checkpointing: all blocks in units of recompute_num_layers, or that many of a model "
-         "chunk "
-         "(Megatron-LM)"),
+         "chunk (Megatron-LM)"),
         .names = recompute_method_names},
     {TRAIN("recompute_num_layers", FIELD_INT, recompute_num_layers,
          "blocks of a unit, or that are checkpointed"),
@@ -139,19 +132,15 @@ static const struct config_field train_fields[] = {
         .names = cross_entropy_names},
     {TRAIN("fusion", FIELD_ENUM, fusion,
          "torch.compile: inductor; flash_attn: its kernels for norms and rotary positions "
-         "(nanotron); "
-         "transformer_engine: "
-         "Megatron-Core's"),
+         "(nanotron); transformer_engine: Megatron-Core's"),
         .names = kernel_fusion_names},
     {TRAIN("rotary", FIELD_ENUM, rotary,
          "rotary positions: by rotate_half, or by a product of complex numbers in FP32 "
-         "(torchtitan), or unfused where "
-         "the stack has a kernel (Megatron-LM's --no-rope-fusion)"),
+         "(torchtitan), or unfused where the stack has a kernel (Megatron-LM's --no-rope-fusion)"),
         .names = rotary_names},
     {TRAIN("fp8_recipe", FIELD_ENUM, fp8_recipe,
          "fp8_mixed: TransformerEngine's delayed scaling, or by block on Blackwell (mxfp8), or "
-         "torchao's by tensor or "
-         "by row"),
+         "torchao's by tensor or by row"),
         .names = fp8_recipe_names},
     {TRAIN("expert_kernels", FIELD_ENUM, expert_kernels,
          "mixture of experts: one kernel for all products, or a loop"),
@@ -161,17 +150,15 @@ static const struct config_field train_fields[] = {
         .when = "model = shared experts", .names = token_dispatcher_names},
     {TRAIN("expert_routing", FIELD_ENUM, expert_routing,
          "expert parallelism: balanced, as benchmarks force it, or learned: loads of experts are "
-         "drawn, block by "
-         "block, "
-         "as a trained router has them, unless expert_imbalance or expert_spread says otherwise"),
+         "drawn, block by block, as a trained router has them, unless expert_imbalance or "
+         "expert_spread says otherwise"),
         .when = "model = shared experts", .names = expert_routing_names},
     {TRAIN("expert_imbalance", FIELD_NUMBER, expert_imbalance,
          "expert parallelism: tokens of the busiest GPU's experts over the mean; 1: balanced"),
         .when = "model = shared experts", .min = 1, .max = MAX_IMBALANCE},
     {TRAIN("expert_spread", FIELD_NUMBER, expert_spread,
          "expert parallelism: draws it block by block, from log-normal shares of experts with this "
-         "log-standard "
-         "deviation; 0: no draw"),
+         "log-standard deviation; 0: no draw"),
         .when = "model = shared experts", .min = 0, .max = MAX_SPREAD},
     {TRAIN("expert_seed", FIELD_INT, expert_seed, "of that draw"), .min = 0, .max = MAX_TOKENS},
     {TRAIN("moe_flex_dispatcher_backend", FIELD_ENUM, moe_flex_dispatcher_backend,
@@ -190,33 +177,29 @@ static const struct config_field train_fields[] = {
         .when = "train.moe_expert_capacity_factor > 0"},
     {TRAIN("moe_router_padding_for_quantization", FIELD_BOOL, moe_router_padding_for_quantization,
          "experts in FP8 or NVFP4: the router fills up their rows to a multiple of 16; else "
-         "TransformerEngine's "
-         "Fp8Padding copies all of them into place and back, as Megatron-LM does by default"),
+         "TransformerEngine's Fp8Padding copies all of them into place and back, as Megatron-LM "
+         "does by default"),
         .when = "train.precision = fp8_mixed | fp4_mixed & model = experts"},
     {TRAIN("moe_shared_expert_overlap", FIELD_BOOL, moe_shared_expert_overlap,
          "expert parallelism: the shared expert runs beside dispatch and combine"),
         .when = "model = shared experts"},
     {TRAIN("moe_permute_fusion", FIELD_BOOL, moe_permute_fusion,
          "grouped experts: TransformerEngine's kernels put rows into the order of experts and "
-         "back; else PyTorch's, "
-         "which take five times as long, as Megatron-LM does by default"),
+         "back; else PyTorch's, which take five times as long, as Megatron-LM does by default"),
         .when = "model = experts"},
     {TRAIN("activation_func_fp8_input_store", FIELD_BOOL, activation_func_fp8_input_store,
          "TransformerEngine's SwiGLU keeps its input in FP8 for the backward pass, as "
-         "Megatron-LM's option of that "
-         "name"),
+         "Megatron-LM's option of that name"),
         .when = "train.fusion = transformer_engine"},
     {TRAIN("cpu_offloading_num_layers", FIELD_INT, cpu_offloading_num_layers,
          "activations of the first blocks, as many, are copied to host memory and back, as "
-         "TransformerEngine does for "
-         "Megatron-LM's option of that name"),
+         "TransformerEngine does for Megatron-LM's option of that name"),
         .min = 0, .max = 1 << 20},
     {TRAIN("cuda_graphs", FIELD_ENUM, cuda_graphs,
          "what is a CUDA graph, which costs the host one launch: layer, each pass through a block "
-         "(Megatron-LM's "
-         "--cuda-graph-impl local, transformer_engine, torch.compile's mode reduce-overhead); "
-         "full_iteration, forward "
-         "and backward passes of a step (strategy megatron)"),
+         "(Megatron-LM's --cuda-graph-impl local, transformer_engine, torch.compile's mode "
+         "reduce-overhead); full_iteration, forward and backward passes of a step (strategy "
+         "megatron)"),
         .names = cuda_graphs_names},
     {TRAIN("moe_aux_loss", FIELD_BOOL, moe_aux_loss,
          "mixture of experts: the loss that balances them, of Megatron-LM's "
@@ -226,8 +209,7 @@ static const struct config_field train_fields[] = {
         .when = "model = images", .names = image_format_names},
     {TRAIN("decode_images", FIELD_BOOL, decode_images,
         "the host decodes the images of each batch in the node's image_time (steady after four "
-        "warm-up steps); else "
-        "batches lie ready")},
+        "warm-up steps); else batches lie ready")},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
     {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},
@@ -263,16 +245,14 @@ static const struct config_field parallelism_fields[] = {
         .alias = "sequence_parallel"},
     {PARALLEL("tensor_overlap", FIELD_ENUM, model.tensor_overlap,
          "async: collectives of tensor parallelism run beside products in backward (Megatron-LM); "
-         "user_buffers, "
-         "micro_pipeline: others in pieces, too (TransformerEngine's tp_comm_overlap; "
-         "torch.compile's async TP)"),
+         "user_buffers, micro_pipeline: others in pieces, too (TransformerEngine's "
+         "tp_comm_overlap; torch.compile's async TP)"),
         .names = tensor_overlap_names},
     {PARALLEL("context", FIELD_INT, model.context, "ranks that share each sequence"),
         .alias = "context_parallel_size", .min = 1, .max = MAX_STAGES},
     {PARALLEL("context_kind", FIELD_ENUM, model.context_kind,
          "how attention sees all of it: a ring, gathered keys and values, or all_to_all (Ulysses); "
-         "ring_allgather and "
-         "ring_alltoall: PyTorch's context_parallel(), by its rotate method"),
+         "ring_allgather and ring_alltoall: PyTorch's context_parallel(), by its rotate method"),
         .alias = "cp_comm_type", .names = context_parallel_names},
     {PARALLEL("pipeline", FIELD_INT, pipeline,
          "stages of a pipeline, each of some blocks (strategies megatron, nanotron, deepspeed and "
@@ -291,8 +271,7 @@ static const struct config_field parallelism_fields[] = {
         .alias = "decoder_last_pipeline_num_layers", .min = -1, .max = MAX_LAYERS},
     {PARALLEL("partition_method", FIELD_ENUM, partition_method,
          "how blocks go to the stages of a pipeline: evenly, by their cost and the head's "
-         "(nanotron), filled up "
-         "(DeepSpeed), or as torchtitan splits them, to mid 2025 and after"),
+         "(nanotron), filled up (DeepSpeed), or as torchtitan splits them, to mid 2025 and after"),
         .names = partition_method_names},
     {PARALLEL("p2p_metadata", FIELD_BOOL, p2p_metadata,
         "what a stage sends is described by two messages before it, for which the host waits "
@@ -323,18 +302,16 @@ static const struct config_field parallelism_fields[] = {
         "axes of the ranks, neighbours first, as in tp-cp-ep-dp-pp (Megatron) or tp-cp-ep-pp-dp")},
     {PARALLEL("merge_outputs", FIELD_BOOL, merge_outputs,
          "the last stage of a pipeline keeps the logits of all micro-batches and joins them at the "
-         "end of a step "
-         "(torch.distributed.pipelining)"),
+         "end of a step (torch.distributed.pipelining)"),
         .when = "parallelism.pipeline > 1"},
     {PARALLEL("gather_dim", FIELD_INT, model.gather_dim,
          "sequence: the dimension that tensor ranks gather and reduce-scatter; 1: samples come "
-         "first (DTensor's "
-         "Shard(1)), so that each has a copy beside it"),
+         "first (DTensor's Shard(1)), so that each has a copy beside it"),
         .when = "parallelism.sequence = true", .min = 0, .max = 1},
     {PARALLEL("context_sequential", FIELD_BOOL, model.context_sequential,
          "ring_allgather, ring_alltoall: GPUs have parts of the sequence in order "
-         "(enable_load_balance off), so that "
-         "the last one has most of a causal mask; else all have as much"),
+         "(enable_load_balance off), so that the last one has most of a causal mask; else all have "
+         "as much"),
         .when = "parallelism.context_kind = ring_allgather | ring_alltoall"},
 };
 static TABLE(parallelism_table, "'parallelism'", parallelism_fields);
@@ -387,8 +364,7 @@ static const struct config_field run_fields[] = {
         .max = 0x1p62},
     {FIELD("fold", FIELD_ENUM, struct exec_options, fold,
          "simulate one rank for all where they are alike, and of a large job with noise the nodes "
-         "of the slowest GPUs; "
-         "slowest: those of any with noise"),
+         "of the slowest GPUs; slowest: those of any with noise"),
         .names = exec_fold_names},
     {FIELD("expandable_segments", FIELD_BOOL, struct exec_options, allocator.expandable_segments,
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")},
@@ -428,8 +404,8 @@ static const struct config_field published_fields[] = {
         "its rows with this value in column 'figure'")},
     {FIELD("readings", FIELD_STRING, struct scenario_published_options, readings,
         "swept settings that the publication leaves open, as 'train.precision, train.optimizer': a "
-        "table of `flopcast "
-        "run` has the points of their first values, and of the others the range")},
+        "table of `flopcast run` has the points of their first values, and of the others the "
+        "range")},
 };
 static TABLE(published_table, "'published'", published_fields);
 

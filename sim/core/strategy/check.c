@@ -18,16 +18,14 @@ static void strategy_check_batch(const struct job_check *job)
     if (train->grad_accum > 1 && train->grad_accum != batch.micro_batches)
         diag_input(job->diag, job_at(job, "train.device_batch"),
             "train.device_batch of %lld makes %lld micro-steps of up to %lld sequences, but "
-            "train.grad_accum is %lld; "
-            "leave one of them out",
+            "train.grad_accum is %lld; leave one of them out",
             (long long)train->device_batch, (long long)batch.micro_batches,
             (long long)train->micro_batch, (long long)train->grad_accum);
     else if (batch.micro_batches > STRATEGY_MAX_MICRO_STEPS)
         diag_input(job->diag,
             job_at(job, train->device_batch > 0 ? "train.device_batch" : "train.grad_accum"),
             "%lld micro-steps of %lld sequences in an optimizer step, of which at most %d are "
-            "simulated; use a larger "
-            "'train.micro_batch' or a smaller batch",
+            "simulated; use a larger 'train.micro_batch' or a smaller batch",
             (long long)batch.micro_batches, (long long)train->micro_batch,
             STRATEGY_MAX_MICRO_STEPS);
 }
@@ -40,9 +38,8 @@ static void check_graphs(const struct job_check *job)
         !train->moe_pad_expert_input_to_capacity)
         diag_input(job->diag, job_at(job, "train.cuda_graphs"),
             "a CUDA graph of a block cannot hold the host's wait for the tokens of each expert; "
-            "give "
-            "train.moe_expert_capacity_factor and train.moe_pad_expert_input_to_capacity, or leave "
-            "it out");
+            "give train.moe_expert_capacity_factor and train.moe_pad_expert_input_to_capacity, or "
+            "leave it out");
     if (train->cuda_graphs == CUDA_GRAPHS_FULL_ITERATION && job->options->kind != STRATEGY_MEGATRON)
         diag_input(job->diag, job_at(job, "train.cuda_graphs"),
             "full_iteration is Megatron-LM's graph of a step; give strategy megatron, or layer");
@@ -111,9 +108,8 @@ static void check_recompute_method(const struct job_check *job)
     if (gathers_by_block(job->options))
         diag_input(job->diag, place,
             "units of several blocks are not simulated where parameters are gathered block by "
-            "block; take 1, or "
-            "strategy megatron (without use_megatron_fsdp), nanotron, ddp or deepspeed up to stage "
-            "2");
+            "block; take 1, or strategy megatron (without use_megatron_fsdp), nanotron, ddp or "
+            "deepspeed up to stage 2");
     if (job->model && job->model->shape.mtp_layers > 0)
         diag_input(job->diag, place,
             "the layers of multi-token prediction of '%s' run again each by itself (Megatron-LM "
@@ -135,18 +131,15 @@ static void check_lomo(const struct job_check *job)
     if (!strategy_clips_by_option(job->options))
         diag_input(job->diag, optimizer,
             "this strategy's optimizer steps after backward, LOMO within it; take strategy ddp or "
-            "fsdp, or another "
-            "optimizer");
+            "fsdp, or another optimizer");
     if (strategy_batch(train).micro_batches > 1)
         diag_input(job->diag, optimizer,
             "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and "
-            "no more in "
-            "train.device_batch than in train.micro_batch");
+            "no more in train.device_batch than in train.micro_batch");
     if (train->clip_grad_norm)
         diag_input(job->diag, job_at(job, "train.clip_grad_norm"),
             "LOMO would need a second backward pass to clip gradients by their norm, which is not "
-            "simulated; leave it "
-            "out");
+            "simulated; leave it out");
     if (offload_path(job->options))
         diag_input(
             job->diag, optimizer, "LOMO steps on the GPU, inside backward; take another optimizer");
@@ -165,8 +158,7 @@ static void check_offloading(const struct job_check *job)
     if (train->fusion != FUSION_TRANSFORMER_ENGINE || options->kind != STRATEGY_MEGATRON)
         diag_input(job->diag, place,
             "activations are offloaded by TransformerEngine in Megatron-LM; take strategy: "
-            "megatron with train.fusion: "
-            "transformer_engine, or leave it out");
+            "megatron with train.fusion: transformer_engine, or leave it out");
     if (options->parallelism.pipeline > 1 || train->activation_checkpointing != CHECKPOINT_NONE ||
         train->recompute_modules)
         diag_input(job->diag, place,
@@ -197,8 +189,7 @@ static void check_megatron_fsdp(const struct job_check *job)
     if (megatron->num_distributed_optimizer_instances > 1 && !cuts)
         diag_input(job->diag, job_at(job, "megatron.num_distributed_optimizer_instances"),
             "several instances are simulated of Megatron-FSDP; take megatron.use_megatron_fsdp: "
-            "true and "
-            "data_parallel_sharding_strategy optim_grads or optim_grads_params, or 1");
+            "true and data_parallel_sharding_strategy optim_grads or optim_grads_params, or 1");
     if (!megatron->use_megatron_fsdp)
         return;
     if (megatron->outer_dp_sharding_strategy == SHARD_OPTIM && megatron_instances(options) > 1 &&
@@ -238,8 +229,7 @@ static void check_merged_passes(const struct job_check *job)
         {train->activation_checkpointing == CHECKPOINT_FULL ||
                 train->activation_checkpointing == CHECKPOINT_SELECTIVE,
             "blocks cannot run again in turns with others; take train.activation_checkpointing "
-            "none and "
-            "train.recompute_modules"},
+            "none and train.recompute_modules"},
         {parallel->pipeline > 1 && parallel->schedule != SCHEDULE_DUALPIPEV &&
                 (parallel->virtual_stages < 2 || parallel->schedule != SCHEDULE_1F1B),
             "in a pipeline it is interleaved 1F1B, or DualPipeV; take parallelism.virtual of 2 and "
@@ -268,8 +258,7 @@ static void check_muon(const struct job_check *job)
     if (kind == STRATEGY_DEEPSPEED || kind == STRATEGY_NANOTRON || kind == STRATEGY_INTERNEVO)
         diag_input(job->diag, optimizer,
             "muon is simulated with strategy ddp, fsdp, megatron and single_device; take one of "
-            "them, or another "
-            "optimizer");
+            "them, or another optimizer");
     if (kind == STRATEGY_MEGATRON && options->megatron.use_megatron_fsdp)
         diag_input(job->diag, job_at(job, "megatron.use_megatron_fsdp"),
             "muon is not simulated with Megatron-FSDP; take train.muon_distributed: true in its "
@@ -277,8 +266,7 @@ static void check_muon(const struct job_check *job)
     else if (kind == STRATEGY_MEGATRON && options->megatron.use_distributed_optimizer)
         diag_input(job->diag, job_at(job, "megatron.use_distributed_optimizer"),
             "Megatron-LM's distributed optimizer cuts matrices, which muon needs whole; take "
-            "train.muon_distributed: "
-            "true in its place");
+            "train.muon_distributed: true in its place");
     if (offload_path(options))
         diag_input(job->diag, optimizer,
             "muon steps on the GPU; take another optimizer, or no offloading");
@@ -320,8 +308,7 @@ static void check_moments(const struct job_check *job)
                                                              : "megatron.exp_avg_sq_dtype";
     diag_input(job->diag, job_at(job, key),
         "moments in BF16 are those of TransformerEngine's FusedAdam; take train.optimizer: adam "
-        "and "
-        "train.optimizer_impl: fused, as stack megatron-core has it");
+        "and train.optimizer_impl: fused, as stack megatron-core has it");
 }
 
 static void check_documents_of(const struct job_check *job, struct source_pos place)
@@ -334,8 +321,7 @@ static void check_documents_of(const struct job_check *job, struct source_pos pl
     if (sees_less(job->model, job->options->train.seq_len))
         diag_input(job->diag, place,
             "'%s' attends by windows, chunks or an indexer, which is not simulated within "
-            "documents; leave it out, or "
-            "take sequences that are no longer than a window",
+            "documents; leave it out, or take sequences that are no longer than a window",
             shape->name);
 }
 
@@ -361,8 +347,7 @@ static void check_documents(const struct job_check *job)
         !document_options_vary(&train->documents))
         diag_input(job->diag, job_at(job, "train.document_packing"),
             "documents that are alike in number need lengths that differ; give train.document_mean "
-            "and document_sd, or "
-            "document_lengths");
+            "and document_sd, or document_lengths");
     if (!packed)
         return;
     if (train->attention != ATTENTION_FLASH)
@@ -419,15 +404,13 @@ static void check_precision(const struct job_check *job)
     if ((fp8 || fp4) && train->fusion == FUSION_TRANSFORMER_ENGINE && kind != STRATEGY_MEGATRON)
         diag_input(job->diag, job_at(job, "train.fusion"),
             "with transformer_engine weights lie in FP8 for a step, which is simulated with "
-            "strategy: megatron; take "
-            "that, or another train.fusion");
+            "strategy: megatron; take that, or another train.fusion");
     bool by_engine = train->fusion == FUSION_TRANSFORMER_ENGINE,
          mxfp8 = train->fp8_recipe == FP8_MXFP8;
     if (train->fp8_recipe != FP8_DELAYED && !mxfp8 && by_engine)
         diag_input(job->diag, job_at(job, "train.fp8_recipe"),
             "%s is a recipe of torchao, transformer_engine scales by earlier steps or by block; "
-            "take delayed or mxfp8, "
-            "or another train.fusion",
+            "take delayed or mxfp8, or another train.fusion",
             fp8_recipe_names[train->fp8_recipe]);
     if (mxfp8 && !by_engine)
         diag_input(job->diag, job_at(job, "train.fp8_recipe"),
@@ -442,8 +425,7 @@ static void check_precision(const struct job_check *job)
             train->lora_rank > 0))
         diag_input(job->diag, job_at(job, "fsdp.float8_all_gather"),
             "FP8 is gathered by fully_shard where each matrix has one scale; take fsdp.version: 2 "
-            "and "
-            "train.fp8_recipe: tensorwise, without adapters");
+            "and train.fp8_recipe: tensorwise, without adapters");
     if (train->lora_rank > 0 && train->qlora && !multiplies_in_16_bits(train))
         diag_input(job->diag, place,
             "QLoRA multiplies in 16 bits and trains its adapters in FP32; take bf16_mixed or "
@@ -471,8 +453,8 @@ static void check_recompute_modules(const struct job_check *job)
     if (unknown)
         diag_input(job->diag, place,
             "'%s' begins with no part of a block that is recomputed by itself; take some of "
-            "core_attn, moe, layernorm, "
-            "moe_act, mla_up_proj, mlp and shared_experts, with a comma between",
+            "core_attn, moe, layernorm, moe_act, mla_up_proj, mlp and shared_experts, with a comma "
+            "between",
             unknown);
     if (!train->recompute_modules)
         return;
@@ -570,8 +552,7 @@ static void strategy_check_groups(const struct job_check *job)
     else if (data < group)
         diag_input(job->diag, place,
             "%s shards over %lld GPUs%s, but the job has %d; use more GPUs, a smaller "
-            "'fsdp.sharding_group_size' or "
-            "FULL_SHARD",
+            "'fsdp.sharding_group_size' or FULL_SHARD",
             label, (long long)group, given ? "" : " (a node)", job->gpus);
     else if (data % group != 0)
         diag_input(job->diag, place,
@@ -581,8 +562,8 @@ static void strategy_check_groups(const struct job_check *job)
              group % node != 0)
         diag_input(job->diag, place,
             "groups of %lld GPUs in nodes of %lld: some lie on more nodes than others, or have "
-            "more GPUs on one node "
-            "than on another, which is not simulated; take a divisor or a multiple of %lld",
+            "more GPUs on one node than on another, which is not simulated; take a divisor or a "
+            "multiple of %lld",
             (long long)group, (long long)node, (long long)node);
 }
 

@@ -20,8 +20,7 @@ static bool check_parallelism_check_ranks(const struct job_check *check)
     if (check->gpus % of_one != 0) {
         diag_input(check->diag, job_at(check, key),
             "%lld tensor x %lld context x %lld pipeline ranks are %lld, which does not divide %d "
-            "GPUs; a product out "
-            "of %s does",
+            "GPUs; a product out of %s does",
             (long long)tensor, (long long)context, (long long)parallel->pipeline, (long long)of_one,
             check->gpus, divisors(check->gpus).text);
         return false;
@@ -74,8 +73,7 @@ static void check_parallelism_check_groups(const struct job_check *check, const 
         if (!mesh_axes_are_side_by_side(mesh, groups[i].axes)) {
             diag_input(check->diag, job_at(check, "parallelism.order"),
                 "the axes of a group of %s parallelism do not lie side by side in '%s', which is "
-                "not simulated; take "
-                "%s",
+                "not simulated; take %s",
                 groups[i].what, check->options->parallelism.order, mesh_order_default);
             continue;
         }
@@ -83,9 +81,8 @@ static void check_parallelism_check_groups(const struct job_check *check, const 
         if (!mesh_group_lies_evenly(&group, check->gpus, node))
             diag_input(check->diag, job_at(check, groups[i].key),
                 "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more "
-                "GPUs on one node than "
-                "on another, which is not simulated; take degrees that divide %d, or multiples of "
-                "it",
+                "GPUs on one node than on another, which is not simulated; take degrees that "
+                "divide %d, or multiples of it",
                 group.size, groups[i].what, group.stride, node, node);
     }
 }
@@ -118,8 +115,7 @@ static void check_model_parallel(const struct job_check *check)
         (!parallel->sequence || parallel->tensor > hw_gpus_per_node(check->hw)))
         diag_input(check->diag, job_at(check, "parallelism.tensor_overlap"),
             "micro_pipeline copies parts of the sequence between the GPUs of a node; take "
-            "parallelism.sequence: true "
-            "and at most %d tensor ranks",
+            "parallelism.sequence: true and at most %d tensor ranks",
             hw_gpus_per_node(check->hw));
     if (parallel->gather_dim == 1 && parallel->sequence &&
         parallel->tensor_overlap != TENSOR_BLOCKING &&
@@ -156,8 +152,7 @@ static void check_fully_shard(const struct job_check *check)
     if (check->model && check->model->shape.tied_embeddings)
         diag_input(check->diag, job_at(check, "parallelism.pipeline"),
             "'%s' has its embeddings tied, which torchtitan does not train in a pipeline; take "
-            "strategy: megatron or "
-            "nanotron",
+            "strategy: megatron or nanotron",
             check->model->shape.name);
 }
 
@@ -188,8 +183,7 @@ static void check_parallelism_check_stages(const struct job_check *check)
         options->kind != STRATEGY_FSDP)
         diag_input(check->diag, job_at(check, "train.lora_rank"),
             "adapters in a pipeline are simulated with strategy: megatron or fsdp; take one of "
-            "them, or leave them "
-            "out");
+            "them, or leave them out");
     if (options->train.use_cache)
         diag_input(check->diag, job_at(check, "train.use_cache"),
             "this is not simulated in a pipeline; leave it out");
@@ -218,8 +212,7 @@ static void check_split(const struct job_check *check, int64_t blocks)
     if (options->first_layers >= 0 || options->last_layers >= 0)
         diag_input(check->diag, job_at(check, "parallelism.partition_method"),
             "%s decides what each model chunk has; leave out 'parallelism.first_layers' and "
-            "'last_layers', or take "
-            "uniform",
+            "'last_layers', or take uniform",
             partition_method_names[options->partition_method]);
     if (chunks > most)
         diag_input(check->diag, job_at(check, "parallelism.pipeline"),
@@ -253,15 +246,13 @@ static void check_chunks(const struct job_check *check, int64_t left, int64_t ev
     if (even < 0 || (even == 0 && left != 0))
         diag_input(check->diag, place,
             "'first_layers' and 'last_layers' leave %lld blocks for no model chunk; have them hold "
-            "all, or take more "
-            "stages",
+            "all, or take more stages",
             (long long)left);
     else if (left < even || (even > 0 && left % even != 0))
         diag_input(check->diag, place,
             "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a "
-            "number of chunks out of "
-            "%s, or say how many the first and the last one have (parallelism.first_layers, "
-            "last_layers)",
+            "number of chunks out of %s, or say how many the first and the last one have "
+            "(parallelism.first_layers, last_layers)",
             (long long)left, (long long)even, (long long)options->pipeline,
             (long long)options->virtual_stages,
             even < options->pipeline * options->virtual_stages ? " beside the first and the last"
@@ -311,8 +302,7 @@ static void check_v(const struct job_check *check, int64_t micro_batches)
     if (micro_batches < least)
         diag_input(check->diag, job_at(check, "parallelism.schedule"),
             "schedule %s takes %lld micro-batches a step at least, two for each stage, not %lld; "
-            "take another batch, "
-            "or ZBVZeroBubble",
+            "take another batch, or ZBVZeroBubble",
             name, (long long)least, (long long)micro_batches);
 }
 
@@ -334,8 +324,7 @@ static void check_schedule(const struct job_check *check)
     else if (options->virtual_stages > 1 && batch.micro_batches % options->pipeline != 0)
         diag_input(check->diag, place,
             "interleaved stages take micro-batches in groups of %lld, which do not divide the %lld "
-            "of a step; take "
-            "another batch",
+            "of a step; take another batch",
             (long long)options->pipeline, (long long)batch.micro_batches);
     if (batch.last != check->options->train.micro_batch)
         diag_input(check->diag, job_at(check, "train.micro_batch"),
@@ -368,8 +357,7 @@ static bool check_shards(const struct job_check *check, int data)
         return true;
     diag_input(check->diag, job_at(check, "parallelism.expert"),
         "%lld expert ranks leave %d of data parallelism beside each other, which do not divide "
-        "into shards of %d; take "
-        "fewer expert ranks, or another fsdp.sharding_group_size",
+        "into shards of %d; take fewer expert ranks, or another fsdp.sharding_group_size",
         (long long)check->options->parallelism.model.expert, copies, shard);
     return false;
 }
@@ -391,8 +379,7 @@ static bool check_instances(const struct job_check *check, int data)
     else if (model_expert_folds(&cut))
         diag_input(check->diag, place,
             "several instances are not simulated where experts are cut otherwise than the rest; "
-            "take 1, or "
-            "parallelism.expert_tensor as parallelism.tensor");
+            "take 1, or parallelism.expert_tensor as parallelism.tensor");
     return check->diag->n_errors == before;
 }
 

@@ -585,8 +585,7 @@ static const struct config_field fsdp_fields[] = {
         .max = STRATEGY_MAX_GPUS},
     {FSDP("reshard_after_forward", FIELD_ENUM, reshard_after_forward,
          "version 2: blocks are gathered again in backward; default: as the sharding strategy "
-         "says, in a pipeline "
-         "never"),
+         "says, in a pipeline never"),
         .when = "fsdp.version = 2", .names = reshard_after_forward_names},
     {FSDP("float8_all_gather", FIELD_BOOL, float8_all_gather,
         "version 2, fp8_recipe tensorwise: the matrices of blocks are gathered in FP8")},

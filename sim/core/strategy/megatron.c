@@ -595,20 +595,17 @@ static const struct config_field megatron_fields[] = {
         average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
     {MEGATRON(fp8_param_gather, FIELD_BOOL,
          "precision fp8_mixed and fp4_mixed: weights that multiply in FP8 or NVFP4 are kept and "
-         "gathered in it, beside "
-         "the FP32 shards"),
+         "gathered in it, beside the FP32 shards"),
         .when = "train.precision = fp8_mixed | fp4_mixed"},
     {MEGATRON(fp8_amax_reduce, FIELD_BOOL,
          "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks "
-         "after each pass of a "
-         "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, "
-         "2023 to 2025)"),
+         "after each pass of a micro-batch through a chunk (TransformerEngine's delayed scaling "
+         "with Megatron-Core, 2023 to 2025)"),
         .when = "train.precision = fp8_mixed"},
     {MEGATRON(overlap_moe_expert_parallel_comm, FIELD_BOOL,
         "the forward pass of a micro-batch and the backward pass of another are launched in turns, "
-        "each one's kernels "
-        "beside the other's exchanges of experts' tokens; in a pipeline with parallelism.virtual "
-        "of 2 and more")},
+        "each one's kernels beside the other's exchanges of experts' tokens; in a pipeline with "
+        "parallelism.virtual of 2 and more")},
     {MEGATRON(bucket_size, FIELD_INT,
          "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
         .min = 0, .max = 0x1p50},

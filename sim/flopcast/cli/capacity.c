@@ -235,9 +235,7 @@ static void capacity_print_notes(FILE *out, const struct capacity *capacity)
     fputc('\n', out);
     words_paragraph_of(out,
         "0: none. Each number is the verdict of the simulated allocator, as `flopcast run` comes "
-        "to it on cluster '%s' "
-        "with "
-        "defaults for all else (--topology takes another cluster).",
+        "to it on cluster '%s' with defaults for all else (--topology takes another cluster).",
         point->hw.cluster.name);
     if (capacity->used[BASIS_RETRIES])
         words_paragraph(out, "*: fits, but cudaMalloc fails and is tried again, which takes time. "
@@ -330,12 +328,9 @@ int cmd_capacity(int argc, char **argv)
     struct memory_request request = {.capacity = true};
     memory_parse(&request, argc, argv,
         "The largest micro-batch of MODEL, a model or scenario, that fits on a GPU, by number of "
-        "GPUs (--gpus N: for "
-        "that one) and by "
-        "activation checkpointing, and without --gpus the fewest GPUs, powers of two, that hold "
-        "one sequence. The "
-        "simulated "
-        "allocator decides, as in `flopcast run`.");
+        "GPUs (--gpus N: for that one) and by activation checkpointing, and without --gpus the "
+        "fewest GPUs, powers of two, that hold one sequence. The simulated allocator decides, as "
+        "in `flopcast run`.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK &&

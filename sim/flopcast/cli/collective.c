@@ -68,8 +68,7 @@ static void take_mesh(void *self, const struct argument *argument)
         if (axes == 0 || axes & seen || ranks < 1 || ranks > MAX_RANKS || (*end && *end != ','))
             argp_error(argument->state,
                 "--mesh %s: axes and their sizes are wanted, each once, neighbours first, as in "
-                "tp=8,dp=16,pp=4; there "
-                "are tp, cp, ep, dp (or dp_shard and dp_replicate) and pp",
+                "tp=8,dp=16,pp=4; there are tp, cp, ep, dp (or dp_shard and dp_replicate) and pp",
                 argument->text);
         seen |= axes;
         size[first_axis(axes)] = (int)here;
@@ -106,8 +105,7 @@ static bool check_mesh(struct mesh_request *request, bool counts, struct argp_st
         argp_error(state, "--mesh and --group belong together, as in --mesh tp=8,dp=16 --group dp");
     if (counts)
         argp_error(state, "--mesh says how many ranks there are, which fill the nodes one by one; "
-                          "leave --gpus and "
-                          "--nodes out");
+                          "leave --gpus and --nodes out");
     unsigned axes = collective_axes_of(request->axis ? request->axis : "");
     if (axes == 0)
         argp_error(state,
@@ -184,8 +182,7 @@ static void take_bytes(void *self, const struct argument *argument)
         log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
         argp_error(argument->state,
             "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G "
-            "or T, MAX at least "
-            "MIN, FACTOR above 1",
+            "or T, MAX at least MIN, FACTOR above 1",
             arg);
 }
 
@@ -214,8 +211,7 @@ static void take_kind(void *self, const struct argument *argument)
             return;
     argp_error(argument->state,
         "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, "
-        "reduce, "
-        "all_to_all, send_recv",
+        "reduce, all_to_all, send_recv",
         argument->text);
 }
 
@@ -242,17 +238,14 @@ static const struct command_option options[] = {
         AT(mesh), .take = take_mesh},
     {"group", "AXIS",
         "With --mesh: all groups of this axis (tp, cp, ep, dp, pp; cp+dp: of both together) run at "
-        "the same time, as "
-        "in training",
+        "the same time, as in training",
         OPTION_TEXT, AT(mesh.axis)},
     {"nodes", "N",
         "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
         OPTION_COUNT, AT(nodes), .most = MAX_GPUS},
     {"bytes", "MIN[:MAX[:FACTOR]]",
         "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T, also MB or "
-        "MiB: powers of "
-        "1024, as "
-        "there); always needed",
+        "MiB: powers of 1024, as there); always needed",
         OPTION_TAKE, .take = take_bytes},
     {"degraded-links", "LIST",
         "Shares of links that are left, as in a scenario's cluster.degraded_links: "
@@ -316,8 +309,7 @@ static void print_banner(const struct collective_command *command, const struct 
         "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv"};
     printf("# Collective test starting: %s_perf\n", programs[command->kind]);
     printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 "
-           "iters: 1 agg iters: 1 "
-           "validation: 0 graph: 0\n#\n# Using devices\n",
+           "iters: 1 agg iters: 1 validation: 0 graph: 0\n#\n# Using devices\n",
         command->min_bytes, command->max_bytes, command->factor);
     collective_print_ranks(command, hw);
     if (command->force.algorithm != COLL_ANY)
@@ -458,8 +450,7 @@ static struct isolated *collective_group_of(
     if (!mesh_group_lies_evenly(&mesh->group, mesh->mesh.ranks, node)) {
         diag_input(diag, at,
             "groups of %d GPUs, %d apart, in nodes of %d: some have more GPUs on one node than on "
-            "another, which is "
-            "not simulated; take sizes that divide %d, or multiples of it",
+            "another, which is not simulated; take sizes that divide %d, or multiples of it",
             mesh->group.size, mesh->group.stride, node, node);
         return NULL;
     }
@@ -508,21 +499,14 @@ int cmd_collective(int argc, char **argv)
         .args_doc = "KIND",
         .doc =
             "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is "
-            "all_reduce, "
-            "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv, or the name "
-            "of nccl-tests' "
-            "program: "
-            "alltoall_perf.\v"
-            "With --mesh and --group it is done by all groups of an axis of parallelism at once, "
-            "which share the "
-            "nodes' NICs: --mesh tp=8,dp=16 --group dp is 8 groups of 16 GPUs, one on each node. "
+            "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv, "
+            "or the name of nccl-tests' program: alltoall_perf.\vWith --mesh and --group it is "
+            "done by all groups of an axis of parallelism at once, which share the nodes' NICs: "
+            "--mesh tp=8,dp=16 --group dp is 8 groups of 16 GPUs, one on each node. "
             "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto "
-            "force them. Bound "
-            "by: what limits it (NVLink, NIC, channels, ...), or latency if that is more than half "
-            "of the time. The "
-            "network is that of the cluster file, with its switches if it has a section 'network' "
-            "(see 'flopcast "
-            "help clusters')."};
+            "force them. Bound by: what limits it (NVLink, NIC, channels, ...), or latency if that "
+            "is more than half of the time. The network is that of the cluster file, with its "
+            "switches if it has a section 'network' (see 'flopcast help clusters')."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;

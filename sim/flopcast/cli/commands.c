@@ -260,11 +260,9 @@ static void commands_print_settings(void)
 {
     struct scenario defaults = scenario_default();
     puts("What a scenario can set, --set too, and 'sweep' by lists: the default (-: none), what it "
-         "is, what is "
-         "allowed.\n"
+         "is, what is allowed.\n"
          "A scenario needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, "
-         "unless it trains on "
-         "images,\n"
+         "unless it trains on images,\n"
          "train.seq_len. Lists of one item of a sweep go together, items are crossed. So a whole "
          "one may be:\n");
     puts(example);
@@ -299,8 +297,7 @@ static void print_reference(const struct reference *reference)
            "Copy an existing one (`flopcast files %s`). Every number says where it is from:\n\n"
            "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
            "kind: datasheet, measured, fitted (then with std_error) or assumed (the source says "
-           "why). A key that a "
-           "section\n"
+           "why). A key that a section\n"
            "needs, as network.kind, is needed only in a file that has the section.\n\n",
         reference->table->what, reference->folder, reference->name);
     if (reference->setting)
@@ -379,13 +376,11 @@ static int cmd_help(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse_help,
         .args_doc = "[COMMAND|settings|models|clusters|nodes|gpus|stacks|WORD]",
-        .doc = "Explain a command, list the commands, all settings of a scenario with their "
-               "defaults, the models that "
-               "come along, or what files of models, clusters, nodes, GPUs and stack profiles "
-               "hold. Of any other WORD, as "
-               "mfu, kv or checkpointing: what terms, commands, settings and columns say of it; "
-               "'settings WORD' looks in "
-               "settings alone."};
+        .doc =
+            "Explain a command, list the commands, all settings of a scenario with their defaults, "
+            "the models that come along, or what files of models, clusters, nodes, GPUs and stack "
+            "profiles hold. Of any other WORD, as mfu, kv or checkpointing: what terms, commands, "
+            "settings and columns say of it; 'settings WORD' looks in settings alone."};
     struct help help = {0};
     arguments_parse(&argp, argc, argv, 0, &help);
     if (help.word)
@@ -472,8 +467,7 @@ static void manual_of_all(void)
     describe_head(stdout, "flopcast", 1, "predict the throughput of multi-GPU training");
     puts(".SH SYNOPSIS\n\\fBflopcast\\fR \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n.SH DESCRIPTION\n"
          "A discrete\\-event simulator of multi\\-GPU training: how TFLOPS per GPU change with the "
-         "cluster, whether a "
-         "job fits into memory, and what would make it faster.\n.SH COMMANDS");
+         "cluster, whether a job fits into memory, and what would make it faster.\n.SH COMMANDS");
     for (int i = 0; i < N_COMMANDS; i++)
         if (has_page(&commands[i]))
             printf(".TP\n\\fBflopcast\\-%s\\fR(1)\n%s\n", commands[i].name, commands[i].summary);
@@ -483,12 +477,10 @@ static void manual_of_all(void)
     puts(".SH EXAMPLE\n.nf\nflopcast run t5_scaling\nflopcast memory llama3.1\\-8b \\-\\-gpu "
          "h100\n.fi\n"
          ".SH ENVIRONMENT\n.TP\n\\fBFLOPCAST_DATA\\fR\nThe folder of scenarios, models and "
-         "clusters, in place of the "
-         "installed one.\n.TP\n\\fBFLOPCAST_SILENT_S\\fR\nSeconds before a command that still runs "
-         "says on standard "
-         "error how far it is (default: 4; on a terminal 1).\n.TP\n\\fBFLOPCAST_PLOTS\\fR\nA "
-         "folder of figures that "
-         "come before the installed ones.\n"
+         "clusters, in place of the installed one.\n.TP\n\\fBFLOPCAST_SILENT_S\\fR\nSeconds before "
+         "a command that still runs says on standard error how far it is (default: 4; on a "
+         "terminal 1).\n.TP\n\\fBFLOPCAST_PLOTS\\fR\nA folder of figures that come before the "
+         "installed ones.\n"
          ".TP\n\\fBCOLUMNS\\fR\nThe width of tables; 0: no limit.\n"
          ".SH SEE ALSO\n\\fBflopcast\\-scenario\\fR(5), \\fBflopcast\\-topology\\fR(5)");
 }
@@ -499,11 +491,10 @@ static void manual_of_scenario(void)
     describe_head(stdout, "flopcast-scenario", 5, "what a scenario file can set");
     puts(".SH DESCRIPTION");
     describe_text(stdout,
-        "A YAML file. It needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, "
-        "unless it trains on "
-        "images, train.seq_len. 'sweep' sets lists of values: those of one item go together, items "
-        "are crossed. Keys "
-        "with a dot are sections, or written as here; --set KEY=VALUE takes them, too.");
+        "A YAML file. It needs name, model, cluster.topology, cluster.gpus, "
+        "train.micro_batch and, unless it trains on images, train.seq_len. 'sweep' sets "
+        "lists of values: those of one item go together, items are crossed. Keys with a "
+        "dot are sections, or written as here; --set KEY=VALUE takes them, too.");
     puts(".SH EXAMPLE");
     describe_text(stdout, example);
     puts(".SH SETTINGS\nThe default (\\-: none), what it is, what is allowed.");
@@ -523,8 +514,8 @@ static void manual_of_topology(void)
                           "where it is from:\n\n"
                           "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
                           "kind is datasheet, measured, fitted (then with std_error) or assumed "
-                          "(the source says why). A file that says "
-                          "'extends: NAME', another file of its kind, states only what differs.");
+                          "(the source says why). A file that says 'extends: NAME', another file "
+                          "of its kind, states only what differs.");
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
         printf(".SH %s\n", references[i].name);
         describe_reference(stdout, references[i].table, defaults[i]);
@@ -579,8 +570,8 @@ int cli_main(int argc, char **argv)
             doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
     n += (size_t)snprintf(doc + n, sizeof doc - n,
         "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na "
-        "scenario can set, 'help "
-        "models' the models, 'help clusters' what a cluster file holds (nodes, gpus, stacks).");
+        "scenario can set, 'help models' the models, 'help clusters' what a cluster file holds "
+        "(nodes, gpus, stacks).");
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
     char name[] = "flopcast";
     argv[0] = name;

@@ -23,10 +23,9 @@ static const struct {
         "its time; recomputation does not count"},
     {"HFU, hfu, hardware FLOP utilization", "the same of what is executed: recomputation counts"},
     {"KV cache, kv, past_key_values",
-        "keys and values of the tokens so far, which generation reads again: 2 x layers "
-        "x KV heads x head size x bytes a "
-        "token; training has none, except T5's default (train.use_cache). `flopcast "
-        "memory MODEL --teach` has its size"},
+        "keys and values of the tokens so far, which generation reads again: 2 x layers x KV heads "
+        "x head size x bytes a token; training has none, except T5's default (train.use_cache). "
+        "`flopcast memory MODEL --teach` has its size"},
     {"GQA, MQA, KV heads",
         "fewer heads of keys and values than of queries: n_kv_heads of a model file"},
     {"exposed comm, exposed_comm_s",
@@ -44,8 +43,7 @@ static const struct {
     {"90 %, how sure",
         "nine of ten measured runs should lie in it, by how predictions of runs alike came out"},
     {"busbw, algbw", "bytes a second as nccl-tests count: times the factor that makes algorithms "
-                     "comparable; of the "
-                     "buffer"},
+                     "comparable; of the buffer"},
 };
 
 bool dictionary_has(const char *text, const char *word)

@@ -118,18 +118,13 @@ int cmd_files(int argc, char **argv)
                "These names work from every folder, as in 'flopcast run "
                "scenarios/t5_scaling.yaml', and in your own "
                "files, as in 'model: scenarios/models/llama2-7b.yaml'. A file of that name in the "
-               "working folder, or "
-               "beside the file that names it, comes first. If the kind of file is known, the name "
-               "without folder and "
-               "ending is enough ('model: llama2-7b', '--gpu h200-sxm-141gb'), or an unambiguous "
-               "beginning of it, up "
-               "to a '-', '_' or '.' ('--gpu h200'), or a name under 'also'. Copy one to change "
-               "it, or write a file "
+               "working folder, or beside the file that names it, comes first. If the kind of file "
+               "is known, the name without folder and ending is enough ('model: llama2-7b', '--gpu "
+               "h200-sxm-141gb'), or an unambiguous beginning of it, up to a '-', '_' or '.' "
+               "('--gpu h200'), or a name under 'also'. Copy one to change it, or write a file "
                "that 'extends:' it (clusters, nodes, GPUs); its paths are relative to it, so write "
-               "these names for "
-               "them. Models that share a file stand in it under 'sizes:'. FLOPCAST_DATA names "
-               "another folder of the "
-               "same layout."};
+               "these names for them. Models that share a file stand in it under 'sizes:'. "
+               "FLOPCAST_DATA names another folder of the same layout."};
     struct files_command command = {.group = FILES_GROUPS};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;

@@ -84,8 +84,7 @@ static const struct command_option options[] = {
     JOB_OPTIONS(struct goodput_command),
     {"days", "D",
         "Days that a history lasts (default: goodput.days of the scenario, else as many as "
-        "--tokens take without a "
-        "failure, else 30)",
+        "--tokens take without a failure, else 30)",
         OPTION_TAKE, AT(days), .take = take_days},
     {"seeds", "N", "Histories, whose spread the intervals are (default: 20)", OPTION_SAMPLES,
         AT(seeds)},
@@ -160,15 +159,13 @@ static void check_failures(
     if (out->days * S_PER_DAY / mtbf_s > MOST_EVENTS)
         diag_input(diag, goodput_place(point, "goodput.gpu_mtbf"),
             "the job would fail every %.3g s, which in %g days is more often than %d times; give "
-            "longer goodput.*_mtbf "
-            "or fewer --days",
+            "longer goodput.*_mtbf or fewer --days",
             mtbf_s, out->days, MOST_EVENTS);
     else if (exp(back_s / mtbf_s) > MOST_TRIES)
         diag_input(diag, goodput_place(point, "goodput.gpu_mtbf"),
             "the job would fail every %.3g s, and a restart takes %.3g s: of %g restarts less than "
-            "one ends, so "
-            "nothing "
-            "trains; give longer goodput.*_mtbf, fewer GPUs or a shorter goodput.restart_time",
+            "one ends, so nothing trains; give longer goodput.*_mtbf, fewer GPUs or a shorter "
+            "goodput.restart_time",
             mtbf_s, back_s, MOST_TRIES);
 }
 
@@ -200,8 +197,7 @@ static enum status goodput_check(
     if (o->elastic_nodes > 0 && (o->elastic_nodes >= hosts || hosts % o->elastic_nodes != 0))
         diag_input(diag, goodput_place(point, "goodput.elastic_nodes"),
             "replicas of %lld hosts do not divide the job's %lld into two or more; give hosts of a "
-            "data-parallel "
-            "replica",
+            "data-parallel replica",
             (long long)o->elastic_nodes, (long long)hosts);
     check_failures(out, point, diag);
     if (o->checkpoint_interval_s > 0 && seconds / interval_s > MOST_EVENTS)
@@ -381,21 +377,15 @@ int cmd_goodput(int argc, char **argv)
         AT(file),
         .check = goodput_check_arguments,
         .doc = "Months of training: the simulated step, and GPUs, nodes, links, switches and "
-               "software that fail, hangs "
-               "until the watchdog ends them, hot spares, restarts and checkpoints. Prints the "
-               "share of time that "
-               "trains (goodput), what is left of TFLOPS, and where the rest goes.\v"
-               "Section goodput of the scenario says how often parts fail and how checkpoints are "
-               "written ('flopcast "
-               "help settings'); --sources says where its defaults are from. checkpoint_interval 0 "
-               "s: the interval with "
-               "the largest goodput is searched. Intervals of goodput are 5 to 95 % of the "
-               "histories; those of days, "
-               "dollars and energy hold the step's, by measured runs of the same range, too. "
-               "Dollars and energy count "
-               "hot spares, too, "
-               "which idle: by default none "
-               "below "
+               "software that fail, hangs until the watchdog ends them, hot spares, restarts and "
+               "checkpoints. Prints the share of time that trains (goodput), what is left of "
+               "TFLOPS, and where the rest goes.\vSection goodput of the scenario says how often "
+               "parts fail and how checkpoints are written ('flopcast help settings'); --sources "
+               "says where its defaults are from. checkpoint_interval 0 s: the interval with the "
+               "largest goodput is searched. "
+               "Intervals of goodput are 5 to 95 % of the histories; those of days, dollars and "
+               "energy hold the step's, by measured runs of the same range, too. Dollars and "
+               "energy count hot spares, too, which idle: by default none below "
                "64 nodes, then by the job's size. Energy is at the "
                "meter: GPUs in steps or waiting for one, host, network, PUE."};
     struct goodput_command command = {.seeds = DEFAULT_SEEDS};
@@ -412,8 +402,7 @@ int cmd_goodput(int argc, char **argv)
             (command.measured.texts.n > 0 || set.n_measured > 0))
             diag_input(&diag, set.n_measured > 0 ? set.measured[0].at : (struct source_pos){0},
                 "what was measured shifts the months that are printed, and --db keeps what is "
-                "simulated; leave out one "
-                "of them");
+                "simulated; leave out one of them");
         if (diag.worst == STATUS_OK &&
             prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK)
             goodput_run_all(&command, &set, &command.arena, &diag);

@@ -268,12 +268,11 @@ static void print_host(FILE *out, const struct scenario_set *set, struct arena *
             hw_gpus_per_host(&set->points[i].hw) != gpus)
             return;
     if (hosts > 1)
-        words_paragraph(out, arena_printf(arena,
-                                 "a host is a compute tray of %d GPU%s; a rack of %d GPUs (%s) has "
-                                 "%d, and spares of "
-                                 "its own: only a tray "
-                                 "of the same rack can take another's place",
-                                 gpus, plural(gpus), hw_gpus_per_node(hw), hw->node.name, hosts));
+        words_paragraph(
+            out, arena_printf(arena,
+                     "a host is a compute tray of %d GPU%s; a rack of %d GPUs (%s) has %d, and its "
+                     "own spares: only a tray of the same rack can take another's place",
+                     gpus, plural(gpus), hw_gpus_per_node(hw), hw->node.name, hosts));
     else
         words_paragraph(
             out, arena_printf(arena, "a host is a node of %d GPU%s", gpus, plural(gpus)));

@@ -255,15 +255,14 @@ static void memory_print_fit(FILE *out, const struct memory_request *request,
     if (change && rank == 0 && changed.point.options.strategy.train.lora_rank > 0)
         fprintf(out,
             "no change of memory's makes this training fit (flopcast tune searches more layouts); "
-            "another training "
-            "does: %s\n",
+            "another training does: %s\n",
             change);
     else
         fprintf(
             out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
-    words_paragraph(out, "(tried from cheap to dear: faster kernels, recomputation, smaller "
-                         "batches, sharding, less optimizer state, "
-                         "host memory, more GPUs, adapters)");
+    words_paragraph(out,
+        "(tried from cheap to dear: faster kernels, recomputation, smaller batches, sharding, "
+        "less optimizer state, host memory, more GPUs, adapters)");
 }
 
 /* Of all known GPUs those that hold it. */
@@ -531,20 +530,14 @@ int cmd_memory(int argc, char **argv)
     struct memory_request request = {0};
     memory_parse(&request, argc, argv,
         "What training MODEL takes on one GPU at its fullest moment, and which GPUs hold it. MODEL "
-        "is a scenario, a "
-        "model (scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of "
-        "parameters (1B, 11.3B, 124M)."
-        "\vA step is laid out as `run` does, and what it allocates is counted; of a model alone, "
-        "of one token (image, "
-        "sample) where neither --micro-batch nor --seq-len is given. Several points (--gpus 8,64) "
-        "are a row each. Of a "
+        "is a scenario, a model (scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a "
+        "number of parameters (1B, 11.3B, 124M).\vA step is laid out as `run` does, and what it "
+        "allocates is counted; of a model alone, of one token (image, sample) where neither "
+        "--micro-batch nor --seq-len is given. Several points (--gpus 8,64) are a row each. Of a "
         "number of parameters only weights, gradients and optimizer "
         "state are counted. What the allocator reserves beyond that (fragmentation) is left out, "
-        "except of a --gpu "
-        "that "
-        "it could be too much for: there the allocator is simulated, as in 'flopcast run'. GiB, in "
-        "which PyTorch and "
-        "nvidia-smi count, are 2^30 bytes.");
+        "except of a --gpu that it could be too much for: there the allocator is simulated, as in "
+        "'flopcast run'. GiB, in which PyTorch and nvidia-smi count, are 2^30 bytes.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     enum status status = memory_load(&request, &arena, &diag);

@@ -106,21 +106,19 @@ static void take_qlora(void *self, const struct argument *argument)
 static const struct command_option options[] = {
     {"precision", "P",
         "As in bf16_mixed (default) or fp8_mixed (train.precision); int8, which nobody trains in: "
-        "states alone are "
-        "counted",
+        "states alone are counted",
         OPTION_TAKE, .take = take_precision, .names = precision_names},
     {"dtype", "P", "The same as --precision", OPTION_TAKE, .take = take_precision,
         .names = precision_names, .flags = OPTION_HIDDEN},
     JOB_MEMORY_OPTIONS(struct memory_request),
     {"set", "KEY=VALUE",
         "Any setting of a scenario, as in --set train.cross_entropy=fused; of a GPU or cluster "
-        "that "
-        "is named its numbers, too, as gpu.hbm_capacity=96GiB",
+        "that is named its numbers, too, as gpu.hbm_capacity=96GiB",
         OPTION_SET, AT(overrides)},
     {"lora-base", "B",
         "What the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where "
-        "they are "
-        "quantised, everything else is in FP32, as prepare_model_for_kbit_training leaves it",
+        "they are quantised, everything else is in FP32, as prepare_model_for_kbit_training leaves "
+        "it",
         OPTION_TAKE, .take = take_base, .names = memory_base_names},
     {"qlora", NULL,
         "With --lora: --lora-base nf4, and full checkpointing, which "
@@ -135,8 +133,7 @@ static const struct command_option options[] = {
         OPTION_FLAG, AT(savings)},
     {"gpu", "FILE|SIZE",
         "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known "
-        "ones: what "
-        "would make it fit, too",
+        "ones: what would make it fit, too",
         OPTION_TEXT, AT(gpu_path)},
     {0},
 };
@@ -391,12 +388,10 @@ static enum status memory_request_find_file(
     if (count != COUNT_NO_NUMBER)
         return diag_input(diag, at,
             "a number of parameters is whole, from 1000 to 10^15, as in 11.3B; MODEL may also be a "
-            "model or scenario "
-            "file, or its name");
+            "model or scenario file, or its name");
     return diag_input(diag, at,
         "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as "
-        "t5-11b, a scenario, or "
-        "a number of parameters, as in 11.3B%s",
+        "t5-11b, a scenario, or a number of parameters, as in 11.3B%s",
         strerror(reason), files_hint(arena, FILES_MODELS, request->name));
 }
 

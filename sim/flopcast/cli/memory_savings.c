@@ -54,9 +54,9 @@ enum status memory_print_points(FILE *out, struct memory_request *request, struc
     if (diag->worst == STATUS_OK)
         rows_print(out, &rows, request->format);
     if (diag->worst == STATUS_OK && request->format == RECORDS_TABLE)
-        words_paragraph(out, "\non each GPU at its fullest moment, without CUDA context, NCCL and "
-                             "fragmentation, which "
-                             "flopcast run simulates; copies and buffers are in the total alone");
+        words_paragraph(out,
+            "\non each GPU at its fullest moment, without CUDA context, NCCL and fragmentation, "
+            "which flopcast run simulates; copies and buffers are in the total alone");
     rows_free(&rows);
     vec_free(&vary.options);
     arena_release(&arena);
@@ -137,28 +137,26 @@ enum status memory_print_savings(
     FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     struct rows rows = {0};
-    struct exec_peak as_it_is;
+    struct exec_peak as_it_is = {0};
     double plain_s = 0;
     struct memory_change change;
     if (request->job.int8)
         return diag_input(
             diag, (struct source_pos){.file = "--savings"}, "of int8 states alone are counted");
-    savings_row(&rows, request, NULL, &as_it_is, &plain_s, arena);
+    if (!savings_row(&rows, request, NULL, &as_it_is, &plain_s, arena))
+        return diag_input(diag, (struct source_pos){.file = request->name}, "the job has no plan");
     for (int i = 0; memory_saving(&change, i); i++)
         savings_row(&rows, request, &change, &as_it_is, &plain_s, arena);
     rows_print(out, &rows, request->format);
     if (request->format == RECORDS_TABLE)
         words_paragraph(out,
             plain_s > 0 ? "\nEach change alone. Total: at the fullest moment, without CUDA "
-                          "context, NCCL and fragmentation; "
-                          "fits: by the "
+                          "context, NCCL and fragmentation; fits: by the "
                           "simulated allocator (just: it tries again, no: gaps: between tensors); "
-                          "step: without noise, with "
-                          "room for all of it"
+                          "step: without noise, with room for all of it"
                         : "\nEach change alone. Total: at the fullest moment, without CUDA "
-                          "context, NCCL and fragmentation. "
-                          "Step "
-                          "times need a cluster that takes the job, --micro-batch and --seq-len");
+                          "context, NCCL and fragmentation. Step times need a cluster that takes "
+                          "the job, --micro-batch and --seq-len");
     rows_free(&rows);
     return STATUS_OK;
 }

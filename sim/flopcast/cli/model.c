@@ -104,11 +104,9 @@ int cmd_model(int argc, char **argv)
     struct memory_request request = {.model = true};
     memory_parse(&request, argc, argv,
         "Show a model: layers, parameter tensors, FLOPs. FILE is one of scenarios/models or a "
-        "Hugging Face "
-        "config.json.\vWith --tensor, --pipeline or --expert: what the ranks of each stage hold, "
-        "as Megatron-LM cuts a "
-        "model, and the tensors of a rank of the first stage (of all stages with --format csv or "
-        "json).");
+        "Hugging Face config.json.\vWith --tensor, --pipeline or --expert: what the ranks of each "
+        "stage hold, as Megatron-LM cuts a model, and the tensors of a rank of the first stage (of "
+        "all stages with --format csv or json).");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK) {

@@ -55,15 +55,13 @@ int models_help(void)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     puts("The models that come along. Their names stand for them wherever a model is asked for: "
-         "'model: llama3.1-8b' "
-         "in a\n"
+         "'model: llama3.1-8b' in a\n"
          "scenario, --set model=llama3.1-8b, 'flopcast model llama3.1-8b', which shows layers and "
          "tensors.\n");
     print_models(&arena, &diag);
     printf("\n"
            "What a model file holds: needed or not (-), what it is with its default, what is "
-           "allowed. A family that "
-           "needs more\n"
+           "allowed. A family that needs more\n"
            "says so. Copy one of scenarios/models, or name a Hugging Face config.json instead, of "
            "model_type\n%s.\n\n",
         model_type_names(&arena, &diag));

@@ -569,9 +569,7 @@ static void print_formula(FILE *out, const struct view *view)
         fputc('\n', out);
         words_paragraph_of(out,
             "MFU: of the model's own FLOP, here %.0f of %.0f TFLOPS/GPU. The column TFLOPS has the "
-            "source's formula, 6 "
-            "x "
-            "parameters x tokens%s.",
+            "source's formula, 6 x parameters x tokens%s.",
             result->model_tflops_per_gpu, result->model_tflops_per_gpu / result->mfu,
             two ? ", which counts each token through both stacks, of which it passes one" : "");
         return;
@@ -599,9 +597,8 @@ static void print_sampled(FILE *out, const struct view *view)
     fputc('\n', out);
     words_paragraph_of(out,
         "spread of inputs: 5 to 95 %% of %d samples, with numbers drawn from their standard errors "
-        "and other seeds. "
-        "What the model leaves out is not in it: the 90 %% beside TFLOPS, which measured runs "
-        "give, have it",
+        "and other seeds. What the model leaves out is not in it: the 90 %% beside TFLOPS, which "
+        "measured runs give, have it",
         view->results[0].n_samples);
 }
 

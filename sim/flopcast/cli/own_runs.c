@@ -202,12 +202,12 @@ void own_runs_print(FILE *out, const struct own_runs *runs)
             run->range.known && (1 + run->off < run->range.low || 1 + run->off > run->range.high);
         words_paragraph_of(out, "measured: %s; %+.1f %% of what is simulated%s", run->text,
             100 * run->off,
-            !outside       ? ""
-            : run->off < 0 ? ", which is below 19 of 20 such jobs: a slow GPU, a loader or a "
-                             "network not as in the file; "
-                             "`flopcast calibrate check trace` finds it in a trace"
-                           : ", which is above 19 of 20 such jobs: are settings, GPU and precision "
-                             "those of the run?");
+            !outside ? ""
+            : run->off < 0
+                ? ", which is below 19 of 20 such jobs: a slow GPU, a loader or a network not as "
+                  "in the file; `flopcast calibrate check trace` finds it in a trace"
+                : ", which is above 19 of 20 such jobs: are settings, GPU and precision "
+                  "those of the run?");
     }
 }
 

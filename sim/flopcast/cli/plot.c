@@ -138,22 +138,18 @@ static const struct command_option options[] = {
         OPTION_TAKE, .take = take_run, .flags = OPTION_LIST},
     {"where", "EXPR",
         "Only points for which this is true: SQL over results (columns of table point) and "
-        "settings, as in \"gpus >= "
-        "64 "
-        "AND fsdp.sharding_strategy = 'FULL_SHARD'\"",
+        "settings, as in \"gpus >= 64 AND fsdp.sharding_strategy = 'FULL_SHARD'\"",
         OPTION_TEXT, AT(show.where)},
     {"x", "SETTING",
         "The setting on the x axis, a number or not, as in --x train.micro_batch (default: "
-        "cluster.gpus, or what "
-        "differs most)",
+        "cluster.gpus, or what differs most)",
         OPTION_TEXT, AT(show.x)},
     {"facet", "SETTING", "A panel for each value of this setting (default: where curves are many)",
         OPTION_TEXT, AT(show.facet)},
     {"size", "WxH",
         "In pixels, cm or in, as in 1600x900, 16x9cm, 6.5x4in (96 pixels to an inch); for - in "
-        "characters. Letters "
-        "grow along (default: 1200 pixels wide, a .pdf 6.5 inches as the text of a paper, as high "
-        "as the figure needs)",
+        "characters. Letters grow along (default: 1200 pixels wide, a .pdf 6.5 inches as the text "
+        "of a paper, as high as the figure needs)",
         OPTION_TAKE, AT(size), .take = plot_take_size},
     {"from", "TIME", "Of timeline: from this time of the step on, as in --from 120ms", OPTION_TAKE,
         AT(from), .take = plot_take_time},
@@ -170,19 +166,14 @@ int cmd_plot(int argc, char **argv)
         .missing = "a figure is missing, as in: flopcast plot scaling",
         .check = plot_check,
         .doc = "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder "
-               "$FLOPCAST_PLOTS, where that has "
-               "them, or of the folder plots.\v"
+               "$FLOPCAST_PLOTS, where that has them, or of the folder plots.\v"
                "Needs gnuplot. A figure shows the newest run: scaling, speed, breakdown, memory "
-               "and memory_timeline of "
-               "any scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has "
-               "lists all; each .sql "
-               "begins with what it shows.\n\n"
+               "and memory_timeline of any scenario, t5_scaling and t5_model_scale of theirs. A "
+               "name that no figure has lists all; each .sql begins with what it shows.\n\n"
                "A figure of your own: in FIGURE.sql a SELECT for each data series, under a line "
-               "`-- name: SERIES`; in "
-               "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using "
-               "\"gpus\":\"step_time_s\"`. `sqlite3 DB "
-               ".schema` prints tables and views with units; begin with v_scaling, v_memory and "
-               "v_breakdown."};
+               "`-- name: SERIES`; in FIGURE.gp what gnuplot does with it, as in `plot $SERIES "
+               "using \"gpus\":\"step_time_s\"`. `sqlite3 DB .schema` prints tables and views with "
+               "units; begin with v_scaling, v_memory and v_breakdown."};
     struct arena arena = ARENA_INIT;
     struct command command = {0};
     find_figures(&command.plot.folder, &command.plot.others, &arena);
@@ -235,22 +226,17 @@ int cmd_report(int argc, char **argv)
         .args_doc = "[RUN...]",
         .take = take_page_run,
         .doc = "Write stored runs as one HTML page that needs nothing beside it: pictures, tables, "
-               "causes, memory, "
-               "samples, the measured runs that are nearest, settings with their origins, and how "
-               "to repeat it.\v"
-               "RUN is the number of a run, or the name of a scenario: its newest run (default: "
-               "the newest of all). "
-               "The page makes no requests; it can be mailed, printed, and read on a phone. Where "
-               "a pointer stands on a "
+               "causes, memory, samples, the measured runs that are nearest, settings with their "
+               "origins, and how to repeat it.\vRUN is the number of a run, or the name of a "
+               "scenario: its newest run (default: the newest of all). The page makes no requests; "
+               "it can be mailed, printed, and read on a phone. Where a pointer stands on a "
                "picture, it says the value. Pictures need gnuplot; without it the page says so and "
                "has the rest.\n\n"
                "`flopcast waterfall SCENARIO --db PATH` and `flopcast run SCENARIO --samples 10 "
-               "--db PATH` add why "
-               "throughput is lost, and how sure it is; `flopcast run` of one of its points with "
-               "--trace FILE --db PATH "
-               "adds a part of its timeline; `flopcast sensitivity --db PATH` and `flopcast "
-               "goodput --db PATH` add what "
-               "it depends on, and months of training."};
+               "--db PATH` add why throughput is lost, and how sure it is; `flopcast run` of one "
+               "of its points with --trace FILE --db PATH adds a part of its timeline; `flopcast "
+               "sensitivity --db PATH` and `flopcast goodput --db PATH` add what it depends on, "
+               "and months of training."};
     struct arena arena = ARENA_INIT;
     struct page_command command = {0};
     find_figures(&command.page.folder, &command.page.others, &arena);

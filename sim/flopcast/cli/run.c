@@ -120,8 +120,7 @@ static void cli_run_check(void *self, struct argp_state *state)
 static const struct command_option options[] = {
     {"db", "PATH",
         "Store each finished point in this database, and take points from it that were simulated "
-        "before; created if "
-        "missing",
+        "before; created if missing",
         OPTION_TEXT, AT(db)},
     {"again", NULL, "Also simulate points that the database has", OPTION_FLAG, AT(again)},
     {"set", "KEY=VALUE",
@@ -132,13 +131,13 @@ static const struct command_option options[] = {
     MEASURED_OPTION(struct run),
     {"format", "FORMAT",
         "table (default), csv, with a column for each swept setting, or json; json also holds "
-        "every setting of a "
-        "point, with its unit and whether it comes from a file, from --set or is the default",
+        "every setting of a point, with its unit and whether it comes from a file, from --set or "
+        "is the default",
         OPTION_NAME, AT(format), .names = records_format_names},
     {"samples", "K",
         "Also simulate every point K times, with numbers drawn from their standard errors and "
-        "other seeds of the "
-        "noise: median and 90 % interval; what the model leaves out is not in it",
+        "other seeds of the noise: median and 90 % interval; what the model leaves out is not in "
+        "it",
         OPTION_SAMPLES, AT(samples)},
     SHARD_OPTION(struct run, "points"),
     {"plan", NULL, "Print the compiled steps, op by op, instead of simulating them", OPTION_FLAG,
@@ -599,28 +598,22 @@ int cmd_run(int argc, char **argv)
         .missing = "a scenario file is missing",
         .take = cli_run_take_file,
         .check = cli_run_check,
-        .doc = "Simulate all points of the scenarios and print the results.\v"
-               "If any file has a mistake, nothing is simulated or stored. Out of memory is a "
-               "result, not an error.\n\n"
-               "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: "
-               "each finished point is "
-               "stored, and the same command goes on with the missing ones. A point with the "
-               "settings, files and seed "
-               "of a stored one is not simulated again, even if that one belongs to another "
-               "scenario, unless the "
-               "program has changed. Figures show a scenario's newest run.\n\n"
-               "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula, "
-               "and count of "
-               "causal attention what report.attention_flop says; MFU: the model FLOP's share of "
-               "the precision's dense "
-               "peak, independent of both (half of causal attention, so never above 1; fp8_mixed: "
-               "of FP8's peak, "
-               "fp4_mixed: of FP4's); "
-               "exposed comm: compute waits for the network; bubble: it waits for another stage of "
-               "the pipeline, which "
-               "is not "
-               "counted as exposed; HBM peak: the most that tensors take; reserved: "
-               "the most that PyTorch's allocator holds, without CUDA context and NCCL."};
+        .doc =
+            "Simulate all points of the scenarios and print the results.\v"
+            "If any file has a mistake, nothing is simulated or stored. Out of memory is a "
+            "result, not an error.\n\n"
+            "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: "
+            "each finished point is stored, and the same command goes on with the missing ones. "
+            "A point with the settings, files and seed of a stored one is not simulated again, "
+            "even if that one belongs to another scenario, unless the program has changed. "
+            "Figures show a scenario's newest run.\n\n"
+            "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula, "
+            "and count of causal attention what report.attention_flop says; MFU: the model "
+            "FLOP's share of the precision's dense peak, independent of both (half of causal "
+            "attention, so never above 1; fp8_mixed: of FP8's peak, fp4_mixed: of FP4's); "
+            "exposed comm: compute waits for the network; bubble: it waits for another stage of "
+            "the pipeline, which is not counted as exposed; HBM peak: the most that tensors take; "
+            "reserved: the most that PyTorch's allocator holds, without CUDA context and NCCL."};
     struct run run = {0};
     command_line_parse(&line, argc, argv, &run);
     int status = cli_run_load_all(&run);

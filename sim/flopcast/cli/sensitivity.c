@@ -109,9 +109,8 @@ static void sensitivity_print(FILE *out, const struct rows *rows, const struct c
     fputc('\n', out);
     words_paragraph_of(out,
         "All together, one standard deviation: %.2f %% if they were independent, %.2f %% as fits "
-        "correlate them. "
-        "What the model leaves out is not in it.\n%d more numbers that have errors change nothing "
-        "here.",
+        "correlate them. What the model leaves out is not in it.\n%d more numbers that have errors "
+        "change nothing here.",
         PERCENT * s->independent, PERCENT * s->correlated, s->n_idle);
 }
 
@@ -159,15 +158,12 @@ int cmd_sensitivity(int argc, char **argv)
         AT(file),
         .missing = "a scenario file is missing",
         .doc = "What a prediction depends on: every number that has an error, one at a time, one "
-               "standard error lower "
-               "and higher; the one with the largest effect first.\v"
+               "standard error lower and higher; the one with the largest effect first.\v"
                "The numbers are those that `flopcast run --samples` draws, of GPU, node and "
-               "cluster and of the host; "
-               "errors without a fit are 20 % for assumed numbers and 5 % for measured ones. The "
-               "scenario must be one "
-               "point. Effects are half of what the logarithm of speed changes by; their squares "
-               "add up to the "
-               "variance of samples, as far as the step is a product of powers of the numbers."};
+               "cluster and of the host; errors without a fit are 20 % for assumed numbers and 5 % "
+               "for measured ones. The scenario must be one point. Effects are half of what the "
+               "logarithm of speed changes by; their squares add up to the variance of samples, as "
+               "far as the step is a product of powers of the numbers."};
     struct command command = {.top = TOP};
     command_line_parse(&line, argc, argv, &command);
     struct diag diag = DIAG_INIT;

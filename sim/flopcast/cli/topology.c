@@ -178,10 +178,8 @@ int cmd_topology(int argc, char **argv)
     }
     const struct command_line line = {options, "FILE",
         "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and "
-        "source. FILE is one "
-        "of topologies/clusters, nodes or gpus.\v'flopcast topology import --help': a node from "
-        "what a machine says "
-        "about itself.",
+        "source. FILE is one of topologies/clusters, nodes or gpus.\v'flopcast topology import "
+        "--help': a node from what a machine says about itself.",
         COMMON_TABLE, "file", .member = offsetof(struct one_file, path),
         .missing = "a file is missing", .files = FILES_CLUSTERS};
     struct one_file file = {0};

@@ -204,8 +204,7 @@ static void tune_load(struct scenario_set *set, struct tune_command *command, st
     if (options->global_batch == 0) {
         diag_input(diag, (struct source_pos){.file = command->file},
             "strategies are compared at one batch: give --global-batch N, the sequences of a step "
-            "of the whole job, as "
-            "in --global-batch 512");
+            "of the whole job, as in --global-batch 512");
         return;
     }
     if (!all && command->strategy) /* it goes in with its stack */
@@ -472,14 +471,11 @@ enum { MAX_COUNT = 1 << 20 };
 static const struct command_option options[] = {
     {"set", "KEY=VALUE",
         "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this "
-        "value alone; may be "
-        "repeated",
+        "value alone; may be repeated",
         OPTION_SET, AT(overrides)},
     {"strategy", "S",
         "all: every strategy with the stack that people run it with (the default of a model), or "
-        "one, as in fsdp, "
-        "fsdp2, "
-        "megatron, zero3, ddp",
+        "one, as in fsdp, fsdp2, megatron, zero3, ddp",
         OPTION_TEXT, AT(strategy)},
     JOB_SEARCHED_OPTIONS(struct tune_command),
     {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens",
@@ -487,8 +483,7 @@ static const struct command_option options[] = {
     PRICE_OPTION(struct tune_command),
     {"tokens", "N",
         "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, "
-        "M, B and T are "
-        "powers of 1000",
+        "M, B and T are powers of 1000",
         OPTION_TAKE, AT(tokens), .take = argument_tokens},
     {"max-batch", "N", "Largest micro-batch tried (default: 64)", OPTION_COUNT,
         AT(options.max_batch), .most = MAX_COUNT},
@@ -513,8 +508,7 @@ static const struct command_option options[] = {
         AT(format), .names = records_format_names},
     {"emit", "TRAINER",
         "torchtitan, megatron or automodel: write the best that this trainer can run as its own "
-        "options, which "
-        "`flopcast scenario import` reads back as the same job",
+        "options, which `flopcast scenario import` reads back as the same job",
         OPTION_TAKE, AT(emit), .take = tune_emit_take},
     {"out", "FILE", "Where --emit writes (default: stdout, and the answer to stderr)", OPTION_TEXT,
         AT(out)},
@@ -541,8 +535,7 @@ static void report_none(const struct tune_command *command, const struct scenari
     else
         diag_input(diag, at,
             "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a "
-            "--global-batch that is "
-            "a multiple of cluster.gpus",
+            "--global-batch that is a multiple of cluster.gpus",
             (int)command->options.max_batch, (int)command->options.global_batch);
 }
 
@@ -571,10 +564,9 @@ static void tune_report_left(const struct tune_command *command, const struct tu
             "flopcast: stopped; what is finished is in %s, and the same command goes on\n",
             command->db);
     else
-        printf(
-            "shard %d/%d: %d simulations are in %s, %d are left to other shards; after all of "
-            "them: flopcast merge, "
-            "and this command on what it made, with --shard for the runs with noise, or without\n",
+        printf("shard %d/%d: %d simulations are in %s, %d are left to other shards; after all of "
+               "them: flopcast merge, and this command on what it made, with --shard for the runs "
+               "with noise, or without\n",
             command->shard.shard, command->shard.shards, tune->own + tune->known, command->db,
             tune->left);
 }
@@ -677,31 +669,22 @@ int cmd_tune(int argc, char **argv)
         .missing = "a scenario file, or a model, is missing",
         .check = tune_check,
         .doc = "Of a model (its name, config.json or folder): search all strategies, Megatron's "
-               "layouts beside FSDP, ZeRO "
-               "and DDP, at one global batch. Of a scenario (or with --strategy): search strategy, "
-               "micro-batch, "
-               "checkpointing, prefetch and sharding group under the memory limit, for "
-               "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost. "
-               "With strategy "
-               "megatron: search tensor, context, pipeline, virtual, expert and data parallelism "
-               "at one global "
-               "batch.\v"
-               "What certainly does not fit is pruned by the peak of its plan, the rest is "
-               "simulated with noise "
-               "off. The best are then run with the scenario's noise, and rank by that. What --set "
-               "gives of the "
-               "options searched stays. Layouts of megatron are simulated in the order of a lower "
-               "bound of their "
-               "steps, until "
+               "layouts beside FSDP, ZeRO and DDP, at one global batch. Of a scenario (or with "
+               "--strategy): search strategy, micro-batch, checkpointing, prefetch and sharding "
+               "group under the memory limit, for every cluster and GPU count that the scenario "
+               "sweeps; rank by tokens/s or by cost. With strategy megatron: search tensor, "
+               "context, pipeline, virtual, expert and data "
+               "parallelism at one global batch.\vWhat certainly does not fit is pruned by the "
+               "peak of its plan, the rest is simulated with noise off. The best are then run with "
+               "the scenario's noise, and rank by that. What --set gives of the options searched "
+               "stays. Layouts of megatron "
+               "are simulated in the order of a lower bound of their steps, until "
                "none that is left can be among the best of --top, and without noise. --limit "
-               "bounds the work, not a "
-               "clock, so the answer is the same everywhere. "
+               "bounds the work, not a clock, so the answer is the same everywhere. "
                "The price is that of the GPU's topology file, or --price's; energy has host, "
-               "network and PUE "
-               "(defaults: `flopcast goodput --sources`).\n\n"
+               "network and PUE (defaults: `flopcast goodput --sources`).\n\n"
                "Columns: batch: sequences of a micro-batch; accum: micro-batches a step; no noise: "
-               "TFLOPS with GPUs alike "
-               "and no jitter; 90 %: how sure the speed is."};
+               "TFLOPS with GPUs alike and no jitter; 90 %: how sure the speed is."};
     struct sure sure = {0};
     struct tune_command command = {
         .top = 10, .sure = &sure, .options = {.max_batch = 64, .max_simulations = 1000}};

@@ -89,8 +89,7 @@ void tune_emit(const struct tune_command *command, const struct scenario_set *se
     else
         diag_input(diag, (struct source_pos){.file = command->file},
             "nothing that ran is %s's: of megatron it is strategy megatron, of torchtitan and "
-            "automodel FSDP2, as in "
-            "--strategy fsdp2",
+            "automodel FSDP2, as in --strategy fsdp2",
             command->emit);
     vec_free(&words.list);
     arena_release(&words.texts);

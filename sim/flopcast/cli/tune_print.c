@@ -407,9 +407,9 @@ static void tune_print_title(const struct tune_print *print, const char *what)
 static void print_noise(const struct tune_print *print)
 {
     if (print->tune->quiet_only)
-        words_paragraph(print->out, "\nwithout noise (GPUs alike, no jitter); `flopcast run` has "
-                                    "it, and its bubble has fill, drain "
-                                    "and stages that wait for slower ones");
+        words_paragraph(print->out,
+            "\nwithout noise (GPUs alike, no jitter); `flopcast run` has it, and its "
+            "bubble has fill, drain and stages that wait for slower ones");
     if (print->noise)
         words_paragraph_of(print->out,
             "\nthe %d best without noise (GPUs alike, no jitter) were run with it, as `flopcast "

@@ -61,19 +61,16 @@ static const struct command_option options[] = {
     {0},
 };
 
-static const char doc[] = "Explain why a job loses throughput as it grows: two runs, on a small "
-                          "and a large cluster, from which one cause "
-                          "after the other is removed; and what the compute stream of rank 0 does "
-                          "and waits for on the large one.\vThe parts "
-                          "add up to the change. Order: allocator (time of cudaMalloc, and stalls "
-                          "for retries), stragglers (all noise, slow "
-                          "GPUs), latency (hops of collectives), bandwidth (NICs and switches), "
-                          "contention (kernels slowed by collectives "
-                          "beside them), host (cost of issuing), bubble (stages of a pipeline wait "
-                          "for one another); the rest is what "
-                          "remains, above 0 if a larger cluster saves work. Each line "
-                          "says how TFLOPS/GPU change; by collectives: the part of a kernel's time "
-                          "that collectives beside it add.";
+static const char doc[] =
+    "Explain why a job loses throughput as it grows: two runs, on a small and a large cluster, "
+    "from which one cause after the other is removed; and what the compute stream of rank 0 does "
+    "and waits for on the large one.\vThe parts "
+    "add up to the change. Order: allocator (time of cudaMalloc, and stalls for retries), "
+    "stragglers (all noise, slow GPUs), latency (hops of collectives), bandwidth (NICs and "
+    "switches), contention (kernels slowed by collectives beside them), host (cost of issuing), "
+    "bubble (stages of a pipeline wait for one another); the rest is what remains, above 0 if a "
+    "larger cluster saves work. Each line says how TFLOPS/GPU change; by collectives: the part of "
+    "a kernel's time that collectives beside it add.";
 
 /* A curve, and what is being said of it. */
 struct explained {
@@ -239,8 +236,7 @@ static void waterfall_print_stages(FILE *out, const struct exec_result *result, 
     words_paragraph(
         out, arena_printf(arena,
                  "Stages wait for one another for %.1f %% of a step (the bubble). Stage %d of %d "
-                 "computes "
-                 "longest, %.1f ms of %.1f ms, and waits for %.1f ms.",
+                 "computes longest, %.1f ms of %.1f ms, and waits for %.1f ms.",
                  100 * result->breakdown.bubble_s / result->step_time_s, most, result->n_programs,
                  1e3 * slowest->compute_s, 1e3 * result->step_time_s, 1e3 * slowest->bubble_s));
 }

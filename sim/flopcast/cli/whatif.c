@@ -555,13 +555,10 @@ int cmd_whatif(int argc, char **argv)
         .missing = "a scenario file is missing",
         .check = whatif_check,
         .doc = "Simulate a scenario as it is and changed, and print both side by side with "
-               "difference and ratio.\v"
-               "Below: the collectives of rank 0's last step on each side, by their bound "
-               "(latency, protocol, "
-               "channels, NVLink, PCIe, NIC, network, host memory, or shared links: other traffic "
-               "on them). Points of "
-               "a sweep are compared one by one, in order. If a point is out of memory, its HBM "
-               "peak is what it would "
+               "difference and ratio.\vBelow: the collectives of rank 0's last step on each side, "
+               "by their bound (latency, protocol, channels, NVLink, PCIe, NIC, network, host "
+               "memory, or shared links: other traffic on them). Points of a sweep are compared "
+               "one by one, in order. If a point is out of memory, its HBM peak is what it would "
                "need, CUDA context and NCCL included."};
     struct whatif whatif = {.own = {.command = "whatif"}};
     begin_variant(&whatif, "");

@@ -312,8 +312,7 @@ const char *scenario_comm_sentence(
         return arena_printf(arena, "%s: no collectives.", label);
     const char *text = arena_printf(arena,
         "%s: collectives take %.1f ms of rank 0's last step of %.1f ms, and %.1f %% of that is "
-        "hidden behind compute. "
-        "They are bound by %s; hops and steps are %.0f %% of their time.",
+        "hidden behind compute. They are bound by %s; hops and steps are %.0f %% of their time.",
         label, MS * comm->moving_s, MS * comm->step_s, hidden(comm),
         comm_shares(arena, comm, false, hw), PERCENT * comm->latency_s / comm->moving_s);
     return comm->exposed_s > 0
@@ -391,8 +390,7 @@ const char *scenario_comm_change(struct arena *arena, const char *label,
                                                 more > 0 ? "more" : "less");
     text = arena_printf(arena,
         "%s: its collectives take %s, and %.1f %% of their time was hidden behind compute already. "
-        "What binds most of "
-        "that time is %s",
+        "What binds most of that time is %s",
         text, time, hidden(before),
         before_and_after(arena, most_of(before->bound_s, 0), most_of(after->bound_s, 0)));
     if (!(before->exposed_s > 0 && after->exposed_s > 0))

@@ -105,8 +105,8 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
             if (results[i][end].exec.status == EXEC_OOM)
                 status = diag_input(diag, points[0][end].gpus_at,
                     "out of memory on %lld GPU%s; there is no speed to explain: compare larger "
-                    "clusters, or save "
-                    "memory (train.activation_checkpointing, train.micro_batch, how it is sharded)",
+                    "clusters, or save memory (train.activation_checkpointing, train.micro_batch, "
+                    "how it is sharded)",
                     (long long)points[0][end].options.cluster.gpus,
                     plural(points[0][end].options.cluster.gpus));
     }

@@ -82,8 +82,7 @@ static enum status sensitivity_refuse(const struct scenario_point *point, struct
 {
     return diag_input(diag, (struct source_pos){.file = point->file},
         "the point is out of memory, so that it has no speed that could depend on anything; "
-        "`flopcast run` says what "
-        "it needs");
+        "`flopcast run` says what it needs");
 }
 
 enum status scenario_sensitivity(struct sensitivity *out, const struct scenario_point *point,

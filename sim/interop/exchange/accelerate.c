@@ -46,10 +46,8 @@ static enum status check_owner(const struct configuration *config, struct config
         if (has_all(root, importer->others[i].name, config->arena))
             return diag_input(diag, (struct source_pos){path, 1, 1},
                 "this is %s's configuration, which is not read yet; of accelerate's and "
-                "DeepSpeed's files those that "
-                "it uses can be imported, or its settings given to flopcast run MODEL by --set "
-                "('flopcast help "
-                "settings')",
+                "DeepSpeed's files those that it uses can be imported, or its settings given to "
+                "flopcast run MODEL by --set ('flopcast help settings')",
                 importer->others[i].what);
     return STATUS_OK;
 }

@@ -77,9 +77,9 @@ static void finish_passes(struct configuration *config, int64_t stages, struct d
     whole->words = one ? "that of one local batch a rank"
                        : "of several passes of the pipeline; see what is assumed";
     if (!one)
-        assume(config, "step_scheduler.global_batch_size: of the passes of the pipeline to a step, "
-                       "each of a local "
-                       "batch, one is simulated, with the optimizer's step behind it");
+        assume(config,
+            "step_scheduler.global_batch_size: of the passes of the pipeline to a step, "
+            "each of a local batch, one is simulated, with the optimizer's step behind it");
 }
 
 static void automodel_finish_batch(struct configuration *config, struct diag *diag)

@@ -360,9 +360,8 @@ static void warn_of_order(const struct maker *m, const char *path)
         return;
     diag_warn(m->diag, (struct source_pos){.file = path},
         "no node waits for a node of the GPU: collectives begin at once, beside the kernels that "
-        "they should follow. "
-        "chakra_trace_linker leaves GPU nodes without successors; the real step is longer than "
-        "what follows");
+        "they should follow. chakra_trace_linker leaves GPU nodes without successors; the real "
+        "step is longer than what follows");
 }
 
 static enum status make_rank(struct maker *m)

@@ -409,8 +409,7 @@ enum status chakra_write(const char *folder, const char *name, const struct plan
     if (foreign >= 0)
         return diag_input(diag, (struct source_pos){.file = folder},
             "Chakra has no node for a %s, as parallelism.tensor_overlap: user_buffers has them; "
-            "export another way of "
-            "overlapping",
+            "export another way of overlapping",
             coll_kind_names[plan->collectives.at[foreign].kind]);
     if (strlen(folder) + strlen(name) + 32 > sizeof path)
         return diag_input(diag, (struct source_pos){.file = folder}, "the name is too long");

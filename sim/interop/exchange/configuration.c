@@ -565,8 +565,7 @@ static void put_section(FILE *out, const struct configuration *config,
 void configuration_write(FILE *out, const struct configuration *config, const char *model_file)
 {
     fputs("# By `flopcast scenario import`. Behind each setting: where it comes from; without: a "
-          "default of the "
-          "framework, see assumptions.\n",
+          "default of the framework, see assumptions.\n",
         out);
     for (int i = 0; i < config->missing.n; i++) {
         fputs("# missing: ", out);

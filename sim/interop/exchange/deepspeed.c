@@ -107,8 +107,8 @@ static void deepspeed_finish_batch(struct configuration *config, struct diag *di
              (gpus == 0 || (double)batch != (double)micro * (double)accumulated * (double)data))
         diag_input(diag, whole->value_at,
             "train_batch_size of %lld is not %lld x gradient_accumulation_steps %lld x %lld ranks "
-            "of data parallelism; "
-            "DeepSpeed refuses it, too: give another --gpus, or leave one of them out",
+            "of data parallelism; DeepSpeed refuses it, too: give another --gpus, or leave one of "
+            "them out",
             (long long)batch, (long long)micro, (long long)accumulated, (long long)data);
     else if (batch > 0 && micro > 0 && !all)
         put_setting(config, "train.global_batch", number_text(config, batch), whole);

@@ -46,17 +46,12 @@ bool launch_is_known(const char *base)
 {
     static const char names[] =
         "numactl taskset hwloc-bind likwid-pin setarch chrt ionice nice time timeout stdbuf "
-        "unbuffer nohup exec env "
-        "sudo "
-        "xargs parallel pdsh ssh srun sbatch salloc mpirun mpiexec mpiexec.hydra prun prterun "
-        "jsrun aprun flux nsys "
-        "ncu "
-        "rocprof rocprofv2 rocprofv3 omniperf perf strace bash sh zsh apptainer singularity enroot "
-        "docker podman "
-        "nerdctl shifter conda mamba micromamba poetry uv pipenv ray kubectl module spack echo "
-        "printf mkdir rm cp mv "
-        "ls "
-        "cat tee find grep sed awk pip pip3 git source set ulimit scontrol hostname curl wget";
+        "unbuffer nohup exec env sudo xargs parallel pdsh ssh srun sbatch salloc mpirun mpiexec "
+        "mpiexec.hydra prun prterun jsrun aprun flux nsys ncu rocprof rocprofv2 rocprofv3 omniperf "
+        "perf strace bash sh zsh apptainer singularity enroot "
+        "docker podman nerdctl shifter conda mamba micromamba poetry uv pipenv ray kubectl module "
+        "spack echo printf mkdir rm cp mv ls cat tee find grep sed awk pip pip3 git source set "
+        "ulimit scontrol hostname curl wget";
     return launch_is_python(base) || launch_listed(names, base, strlen(base));
 }
 

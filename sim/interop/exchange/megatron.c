@@ -75,8 +75,7 @@ static enum status check_programs(
                 continue;
             return other->model ? diag_input(diag, program->at,
                                       "%s trains %s, and a model is made of these arguments for a "
-                                      "GPT only; --model %s, say, "
-                                      "names it",
+                                      "GPT only; --model %s, say, names it",
                                       program->name, other->what, other->model)
                                 : diag_input(diag, program->at,
                                       "%s trains %s; only scripts that train a GPT are read",
@@ -100,15 +99,13 @@ enum status megatron_read(struct configuration *config, const char *path, struct
     if (status == STATUS_OK && is_python(path))
         status = diag_input(diag, (struct source_pos){.file = path},
             "scripts of Python are not read; `flopcast help settings fsdp` has the settings of "
-            "PyTorch's FSDP "
-            "(fully_shard: fsdp.version: 2), and accelerate's YAML can be imported");
+            "PyTorch's FSDP (fully_shard: fsdp.version: 2), and accelerate's YAML can be imported");
     if (status == STATUS_OK)
         status = shell_read(&arguments, path, text, n, config->arena, diag);
     if (status == STATUS_OK && arguments.list.n == 0)
         status = diag_input(diag, (struct source_pos){path, 1, 1},
             "there are no arguments '--name value'; is it a file of DeepSpeed (.json), accelerate "
-            "(.yaml) or "
-            "torchtitan (.toml)? Then --from says so");
+            "(.yaml) or torchtitan (.toml)? Then --from says so");
     if (status == STATUS_OK)
         status = check_programs(config, &arguments, diag);
     for (int i = 0; i < arguments.list.n; i++) {

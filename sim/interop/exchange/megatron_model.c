@@ -273,9 +273,8 @@ static void find_layers(struct configuration *config, struct diag *diag)
     } else {
         diag_input(diag, freq->value_at,
             "--moe-layer-freq is '%s'; simulated are %lld blocks of which the first have no "
-            "experts and then every "
-            "n-th "
-            "has, as ([0]*3+[1]*58); --model NAME says the model otherwise",
+            "experts and then every n-th has, as ([0]*3+[1]*58); --model NAME says the model "
+            "otherwise",
             freq->value, (long long)n);
     }
 }
@@ -320,8 +319,7 @@ void megatron_experts(struct configuration *config, struct diag *diag)
     if ((experts || latent) && !llama && !named) {
         diag_input(diag, (experts ? experts : latent)->at,
             "%s: experts and latent attention are simulated with gated layers (--swiglu) and "
-            "rotary positions; --model "
-            "NAME says the model otherwise",
+            "rotary positions; --model NAME says the model otherwise",
             (experts ? experts : latent)->name);
         return;
     }

@@ -128,7 +128,7 @@ const struct rule *rules_find(const struct rules *rules, const char *name);
 /* A table's words one by one: the next of them, in the arena; NULL: there is none more. */
 const char *rules_word(const char **at, struct arena *arena);
 /* What "theirs=ours theirs=ours" makes of a value of theirs; NULL: nothing. */
-const char *rules_ours(const char *words, const char *theirs, struct arena *arena);
+const char *rules_ours(const char *words, const char *value, struct arena *arena);
 /* What a value of ours is called by "theirs=ours theirs=ours"; NULL: nothing. */
 const char *rules_theirs(const char *words, const char *ours, struct arena *arena);
 

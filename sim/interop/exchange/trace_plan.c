@@ -67,8 +67,7 @@ static enum status find_step(const struct maker *m, struct traced *traced)
     if (trace->found == TRACE_WHOLE)
         return diag_input(m->diag, trace_plan_at_file(traced),
             "no step in it: there is no annotation ProfilerStep#N, and the kernels do not repeat; "
-            "call the profiler's "
-            "step() after each step of the loop");
+            "call the profiler's step() after each step of the loop");
     if (trace->found == TRACE_REPEATED) { /* they have no numbers: from 0 on */
         first = 0;
         last = n - 1;
@@ -76,8 +75,7 @@ static enum status find_step(const struct maker *m, struct traced *traced)
     if (wanted < 0 && n > 1)
         return diag_input(m->diag, trace_plan_at_file(traced),
             "%d steps in it, numbers %lld to %lld; choose one with --step N (not the first, of "
-            "which a part may be "
-            "missing)",
+            "which a part may be missing)",
             n, (long long)first, (long long)last);
     for (*step = 0; *step < n; ++*step)
         if (wanted < 0 ||
@@ -97,9 +95,8 @@ static enum status check_collective(const struct maker *m, const struct trace_ac
     if (activity->kind == TRACE_UNKNOWN_KIND || activity->bytes <= 0 || activity->ranks == 0)
         return ranks_refuse(&m->job, m->traced, activity,
             "its kind, size or group is not in the trace; record it with PyTorch 2.2 or later, "
-            "whose profiler writes "
-            "the arguments of NCCL's calls, or let collectives take the time that they took with "
-            "--recorded");
+            "whose profiler writes the arguments of NCCL's calls, or let collectives take the time "
+            "that they took with --recorded");
     if (group && group->stride == 0)
         return ranks_refuse(&m->job, m->traced, activity,
             "the ranks of its group are not said, or not evenly apart; PyTorch 2.4 and later write "

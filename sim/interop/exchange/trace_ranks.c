@@ -114,8 +114,7 @@ static enum status compare_groups(
                 (x->ranks != y->ranks || (said && x->stride != y->stride)))
                 return diag_input(job->diag, trace_ranks_at_file(b),
                     "its process group '%s' is of %d ranks, %d apart, that of %s of %d, %d apart; "
-                    "they are no traces "
-                    "of one job",
+                    "they are no traces of one job",
                     y->name, y->ranks, y->stride, a->file, x->ranks, x->stride);
         }
     return STATUS_OK;
@@ -145,8 +144,7 @@ static enum status check_members(const struct traced_job *job, const struct trac
         if (group && !is_member(group, traced->rank))
             return diag_input(job->diag, trace_ranks_at_file(traced),
                 "it is taken to be rank %d, which is not in its process group '%s' of ranks %d, %d "
-                "...; give traces "
-                "that say their ranks, or in the order of ranks",
+                "...; give traces that say their ranks, or in the order of ranks",
                 traced->rank, group->name, group->first, group->first + group->stride);
     }
     return STATUS_OK;
@@ -298,8 +296,7 @@ static enum status trace_ranks_check_stages(const struct traced_job *job)
         if (of_stage[stage] == 0)
             return diag_input(job->diag, trace_ranks_at_file(job->list),
                 "its messages are of a pipeline of %d stages, and no trace is of a rank of stage "
-                "%d, as rank %d is; "
-                "give a trace of a rank of each stage",
+                "%d, as rank %d is; give a trace of a rank of each stage",
                 job->stages, stage, stage * job->apart + job->list[0].rank % job->apart);
     for (int stage = 0, t = 0; stage < job->stages; t += of_stage[stage++])
         if (of_stage[stage] != of_stage[0])
@@ -325,9 +322,8 @@ static enum status find_inner(struct traced_job *job)
     return even ? STATUS_OK
                 : diag_input(job->diag, trace_ranks_at_file(job->list),
                       "the %d traced ranks%s are not the first ones at an even distance, %d and %d "
-                      "being the first two; "
-                      "which of them the others do as is then not known: give all ranks, or one of "
-                      "each stage",
+                      "being the first two; which of them the others do as is then not known: give "
+                      "all ranks, or one of each stage",
                       job->inner, job->stages > 1 ? " of each stage" : "", job->list[0].rank,
                       job->list[1].rank);
 }
@@ -445,8 +441,7 @@ enum status ranks_of_group(struct mesh_group *out, const struct traced_job *job,
         return ranks_refuse(job, traced, activity,
             arena_printf(job->arena,
                 "its group of %d ranks, %d apart, does not fit traced ranks that are %d, %d apart; "
-                "give all ranks, or "
-                "one of each stage",
+                "give all ranks, or one of each stage",
                 size, stride, job->inner, job->inner_apart));
     int node = hw_gpus_per_node(job->options->hw);
     if (mesh_group_is_valid(out, all) && mesh_group_lies_evenly(out, all, node))

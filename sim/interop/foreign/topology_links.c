@@ -59,9 +59,8 @@ enum status topology_judge_bridges(struct topology_dump *out, const int *links,
     else if (joined >= 0)
         return diag_input(diag, at,
             "NVLinks join GPU%d to others, but neither all GPUs together nor all of them in pairs; "
-            "describe the GPUs "
-            "that they join (CUDA_VISIBLE_DEVICES), or take the NVLinks out of this file to do "
-            "without them",
+            "describe the GPUs that they join (CUDA_VISIBLE_DEVICES), or take the NVLinks out of "
+            "this file to do without them",
             joined);
     return STATUS_OK;
 }

@@ -195,8 +195,7 @@ static enum status topology_matrix_check(const struct matrix *m)
     if (m->header_line == 0)
         return diag_input(m->diag, (struct source_pos){.file = input_name(m->input)},
             "neither XML of NCCL (NCCL_TOPO_DUMP_FILE) nor a matrix of `nvidia-smi topo -m`: no "
-            "line of columns GPU0 "
-            "GPU1 ...");
+            "line of columns GPU0 GPU1 ...");
     for (int a = 0; a < m->gpus; a++) {
         if (!m->seen[a])
             return diag_input(m->diag, at, "no row of GPU%d", a);

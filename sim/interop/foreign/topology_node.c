@@ -292,11 +292,10 @@ static void set_nccl(struct hw_node *out, const struct topology_dump *dump,
     static const int pci_channels = 2;
     bool pci = dump->fabric == HW_PCIE;
     int channels = pci ? pci_channels : family->channels;
-    out->nccl_efficiency =
-        assumed(1, pci ? "gpu_bandwidth is what NCCL counts on; not measured here"
-                       : "gpu_bandwidth is what NCCL counts on. Measured rings: 129 of 120 GB/s on "
-                         "8 V100, 235 of 240 on 8 A100, "
-                         "365-370 of 371 on 8 H100 (topologies/nodes)");
+    out->nccl_efficiency = assumed(
+        1, pci ? "gpu_bandwidth is what NCCL counts on; not measured here"
+               : "gpu_bandwidth is what NCCL counts on. Measured rings: 129 of 120 GB/s on 8 V100, "
+                 "235 of 240 on 8 A100, 365-370 of 371 on 8 H100 (topologies/nodes)");
     out->nccl_hop_latency =
         assumed(nccl_hop_s[COLL_RING][pci ? NCCL_PCI : NCCL_NVLINK][COLL_SIMPLE],
             arena_printf(arena, "NCCL's own tuner (src/graph/tuning.cc, 2.30.7): ring, Simple, %s",

@@ -136,8 +136,8 @@ static void open_gpu(struct reader *r, const char **attributes)
     if (filled(attributes, "gcn")) { /* what counts before the version, which is RCCL's own */
         topology_xml_refuse(r,
             "a GPU of AMD's (%.20s), as RCCL writes it; nodes of Volta to Blackwell are made of "
-            "such files: copy "
-            "topologies/nodes/8x-mi300x.yaml or 8x-mi355x.yaml and change what differs",
+            "such files: copy topologies/nodes/8x-mi300x.yaml or 8x-mi355x.yaml and change what "
+            "differs",
             filled(attributes, "gcn"));
         XML_StopParser(r->expat, XML_FALSE);
         return;

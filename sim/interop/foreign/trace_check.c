@@ -254,8 +254,7 @@ const char *trace_check_loss(const struct trace_sum *sum, struct arena *arena)
     struct loss losses[] = {
         {sum->exposed_s, "waits for collectives, their waiting for other ranks included"},
         {sum->sync_s, "waits for the host, which goes on after it was blocked by the GPU itself "
-                      "(synchronize(), "
-                      ".item(), a copy that blocks)"},
+                      "(synchronize(), .item(), a copy that blocks)"},
         {sum->loader_s, "waits for the host, which is in the data loader"},
         {sum->host_s - sum->sync_s - sum->loader_s,
             "waits for the host, which launches too slowly (Python, many small "

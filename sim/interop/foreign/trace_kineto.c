@@ -70,15 +70,12 @@ enum status trace_load(struct trace *out, const char *path, int64_t device, cons
     else if (status == STATUS_OK && steps)
         status = diag_input(diag, (struct source_pos){.file = path},
             "steps by name are of NVTX ranges in a profile of Nsight Systems; of PyTorch's "
-            "profiler call step() after "
-            "each");
+            "profiler call step() after each");
     else if (status == STATUS_OK &&
              !strchr("{[ \t\r\n\xef", first)) /* the last: of a byte order mark; or '\0' */
         status = diag_input(diag, (struct source_pos){.file = path},
             "no trace: that is JSON or, of Nsight Systems, SQLite, and this begins with '%c'; a "
-            "log of nccl-tests is "
-            "for "
-            "`flopcast calibrate check FILE`",
+            "log of nccl-tests is for `flopcast calibrate check FILE`",
             first);
     else if (status == STATUS_OK)
         status = trace_read_kineto(out, input, device, arena, diag);
@@ -555,8 +552,7 @@ static enum status keep_device(
     if (processes > 1)
         return diag_input(diag, at,
             "kernels of several processes on GPU %lld; a trace of one rank is wanted, or --device "
-            "of one that a "
-            "single rank uses",
+            "of one that a single rank uses",
             (long long)device);
     return STATUS_OK;
 }

@@ -58,11 +58,9 @@ static void trace_nsys_count(void *self, int n, const struct store_value *values
 enum { DEVICE, PROCESS, NAME, STREAM, START, END, COLLECTIVE, LAUNCHED };
 static const char select_kernels[] =
     "SELECT device, process, name, stream, start_s - origin, start_s + duration_s - origin, "
-    "collective, (SELECT time / "
-    "1e9 - origin FROM nsys.CUPTI_ACTIVITY_KIND_KERNEL AS k JOIN temp.launch ON correlation = "
-    "k.correlationId AND "
-    "launch.process = k.globalPid WHERE k.rowid = position) FROM v_kernel_measurement, " ORIGIN
-    " ORDER BY position";
+    "collective, (SELECT time / 1e9 - origin FROM nsys.CUPTI_ACTIVITY_KIND_KERNEL AS k JOIN "
+    "temp.launch ON correlation = k.correlationId AND launch.process = k.globalPid WHERE k.rowid = "
+    "position) FROM v_kernel_measurement, " ORIGIN " ORDER BY position";
 enum { RANGE_TEXT, RANGE_START, RANGE_END };
 static const char select_ranges[] =
     "SELECT text, start / 1e9 - origin, \"end\" / 1e9 - origin FROM temp.range, " ORIGIN

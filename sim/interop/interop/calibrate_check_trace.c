@@ -30,24 +30,18 @@ struct check_command {
     struct arena arena;
 };
 
-static const char doc[] = "Compare a trace of a training run with what is predicted for its "
-                          "scenario: the step, its kernels class by class, "
-                          "its collectives one by one, and where the two differ most. FILE is a "
-                          "trace of PyTorch's profiler (.json, "
-                          ".json.gz) or a profile of Nsight Systems (`nsys export --type sqlite`), "
-                          "of one rank.\vSteps are found by the "
-                          "annotations ProfilerStep#N or by --steps, else by the repetition of the "
-                          "kernels. All times are those of the mean "
-                          "step. A collective's time includes that it waits for the last rank. "
-                          "Exposed communication: no kernel runs, and "
-                          "the "
-                          "compute stream, or the host that is blocked, waits for a collective; "
-                          "where the host has launched no next kernel "
-                          "for another reason, it is waited for. Classes follow from the names of "
-                          "kernels; '-' is not known. A trace of "
-                          "`flopcast run --trace` can "
-                          "be "
-                          "checked, too.";
+static const char doc[] =
+    "Compare a trace of a training run with what is predicted for its "
+    "scenario: the step, its kernels class by class, "
+    "its collectives one by one, and where the two differ most. FILE is a trace of PyTorch's "
+    "profiler (.json, .json.gz) or a profile of Nsight Systems (`nsys export --type sqlite`), of "
+    "one rank.\vSteps are found by the annotations ProfilerStep#N or by --steps, else by the "
+    "repetition of the kernels. All times are those of the mean step. A collective's time includes "
+    "that it waits for the last rank. Exposed communication: no kernel runs, and the compute "
+    "stream, or the host that is blocked, waits for a collective; "
+    "where the host has launched no next kernel "
+    "for another reason, it is waited for. Classes follow from the names of kernels; '-' is not "
+    "known. A trace of `flopcast run --trace` can be checked, too.";
 
 static void calibrate_check_trace_take_device(void *member, const struct argument *argument)
 {
@@ -113,8 +107,7 @@ static void calibrate_check_trace_print_head(
     fputc('\n', out);
     if (trace->found == TRACE_WHOLE)
         fputs("no steps found: no annotation ProfilerStep#N, and the kernels do not repeat; the "
-              "whole trace counts as "
-              "one\n",
+              "whole trace counts as one\n",
             out);
     else if (trace->found == TRACE_ANNOTATED)
         fprintf(out, "%d step%s, found by %s", sum->steps, plural(sum->steps),
@@ -133,8 +126,7 @@ static void calibrate_check_trace_print_head(
     if (trace->ranks_assumed > 0)
         fprintf(out,
             "the trace does not say how many ranks a collective has: all %lld are assumed, as one "
-            "NCCL stream "
-            "has them all\n",
+            "NCCL stream has them all\n",
             (long long)trace->world_size);
     words_gathered(to, &lines);
 }

@@ -91,8 +91,7 @@ static bool emit_one(char **text, size_t *n, enum configuration_format trainer, 
     if (!emit_can(trainer, &set.points[0])) {
         diag_input(diag, (struct source_pos){.file = file},
             "nothing that ran is %s's: of megatron it is strategy megatron, of torchtitan and "
-            "automodel FSDP2, as in "
-            "--strategy fsdp2",
+            "automodel FSDP2, as in --strategy fsdp2",
             configuration_format_names[trainer]);
         return false;
     }

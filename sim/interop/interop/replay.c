@@ -113,13 +113,11 @@ int cmd_replay(int argc, char **argv)
         AT(replay.folder),
         .missing = "a folder of Chakra traces is missing",
         .doc = "Simulate a workload of Chakra execution traces, NAME.0.et, NAME.1.et and so on, "
-               "one a rank, as ASTRA-sim "
-               "takes it, on a cluster.\v"
+               "one a rank, as ASTRA-sim takes it, on a cluster.\v"
                "`flopcast run --chakra FOLDER` writes such traces. Collectives are NCCL's on this "
-               "cluster; compute nodes "
-               "take the durations that they state, or with --roofline those of the GPU. Memory is "
-               "not simulated. "
-               "Times of collectives are means, from when their last member has come."};
+               "cluster; compute nodes take the durations that they state, or with --roofline "
+               "those of the GPU. Memory is not simulated. Times of collectives are means, from "
+               "when their last member has come."};
     struct command command = {0};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;

@@ -57,8 +57,7 @@ static const struct command_option options[] = {
         AT(out)},
     {"from", "FORMAT",
         "deepspeed, accelerate, automodel, primus, torchtitan or megatron (default: by the ending, "
-        ".json, .yaml, "
-        ".toml, all else megatron, and by the keys of YAML)",
+        ".json, .yaml, .toml, all else megatron, and by the keys of YAML)",
         OPTION_TAKE, .take = take_from},
     {"name", "NAME", "What the scenario is called (default: as the first file)", OPTION_TEXT,
         AT(given.name)},
@@ -74,8 +73,7 @@ static const struct command_option options[] = {
         AT(overrides)},
     {"force", NULL,
         "Take the scenario although settings are not understood that may change speed or memory, "
-        "and a config.json of "
-        "--model although it has such keys",
+        "and a config.json of --model although it has such keys",
         OPTION_FLAG, AT(force)},
     {0},
 };
@@ -208,8 +206,8 @@ static void scenario_import_judge(
     if (first && !import->force)
         diag_io(diag, first->at,
             "not understood, and may change speed or memory (%d): %s%s; the scenario leaves it "
-            "out, and its "
-            "assumptions say so; --set says what it means, --force takes the scenario as it is",
+            "out, and its assumptions say so; --set says what it means, --force takes the scenario "
+            "as it is",
             n, names, n > MOST_SHOWN ? " ..." : "");
 }
 
@@ -260,21 +258,15 @@ int scenario_import(int argc, char **argv)
         .args_doc = "FILE...",
         .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, YAML of "
                "accelerate, NeMo AutoModel and Primus, torchtitan's TOML, arguments of Megatron-LM "
-               "in a shell script "
-               "or a text file.\v"
-               "Several files are one job. Of a script, options before the program are its "
-               "launchers' (srun, mpirun, "
-               "numactl, nsys, containers ...), of which the numbers of nodes, processes and GPUs "
-               "are taken, as of its "
-               "head for Slurm, PBS or LSF. Every setting is listed: what it became, whether it "
-               "was left aside as it "
-               "changes neither speed nor memory, or that it was not understood; then what is "
-               "assumed and what is "
+               "in a shell script or a text file.\vSeveral files are one job. Of a script, options "
+               "before the program are its launchers' (srun, mpirun, numactl, nsys, containers "
+               "...), of which the numbers of nodes, processes and GPUs are taken, as of its head "
+               "for Slurm, PBS or LSF. Every "
+               "setting is listed: what it became, whether it was left aside as it changes neither "
+               "speed nor memory, or that it was not understood; then what is assumed and what is "
                "missing. Where something is missing, or was not understood and may change speed or "
-               "memory, the exit "
-               "status is 1. The model that arguments of Megatron-LM describe is written beside "
-               "FILE.yaml as "
-               "FILE.model.yaml, unless --model is given."};
+               "memory, the exit status is 1. The model that arguments of Megatron-LM describe is "
+               "written beside FILE.yaml as FILE.model.yaml, unless --model is given."};
     struct import import = {.arena = ARENA_INIT};
     command_line_parse(&line, argc, argv, &import);
     struct diag diag = DIAG_INIT;

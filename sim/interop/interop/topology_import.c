@@ -64,8 +64,8 @@ static void topology_import_write_node(FILE *out, const struct import *import,
                      "gpu where it is wrong.");
     if (import->reduces)
         comment(out, "Its switches can reduce (NVLS), which no dump says: without nvls_efficiency, "
-                     "nvls_latency and "
-                     "nvls_step_latency, as in topologies/nodes/dgx-h100-like.yaml, all_reduces "
+                     "nvls_latency and nvls_step_latency, as in "
+                     "topologies/nodes/dgx-h100-like.yaml, all_reduces "
                      "are rings and trees.");
     for (int i = 0; i < dump->remarks.n; i++)
         comment(out, dump->remarks.at[i]);
@@ -105,8 +105,7 @@ static enum status choose_gpu(
     else
         return diag_input(diag, (struct source_pos){.file = import->file},
             "it does not say which GPUs these are, or there is no file of them; give --gpu FILE, "
-            "one of "
-            "topologies/gpus or your own");
+            "one of topologies/gpus or your own");
     return STATUS_OK;
 }
 
@@ -156,10 +155,8 @@ int topology_import(int argc, char **argv)
             "Make a node file from what a machine says about itself: the topology that NCCL writes "
             "(NCCL_TOPO_DUMP_FILE=topo.xml) or the matrix of `nvidia-smi topo -m`.\v"
             "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the "
-            "reason. A "
-            "cluster file names the node: copy one of topologies/clusters (`flopcast files "
-            "clusters`), and write "
-            "this file's name under node."};
+            "reason. A cluster file names the node: copy one of topologies/clusters (`flopcast "
+            "files clusters`), and write this file's name under node."};
     struct import import = {0};
     command_line_parse(&line, argc, argv, &import);
     struct diag diag = DIAG_INIT;

@@ -133,8 +133,7 @@ static const struct command_option options[] = {
         AT(device), .take = trace_scale_take_number},
     {"sharded", "TEXT",
         "Kernels with this text in their names work on a shard, no others (default: as collectives "
-        "let see); may be "
-        "repeated",
+        "let see); may be repeated",
         OPTION_TAKE, .take = take_sharded, .flags = OPTION_LIST},
     {"fixed", "GROUP",
         "A process group that does not grow, by name or description; may be repeated", OPTION_TAKE,
@@ -167,30 +166,25 @@ static const struct command_option options[] = {
 
 static const char doc[] =
     "Run a real step, from a trace of PyTorch's profiler (.json, .json.gz) or a profile of Nsight "
-    "Systems (exported as "
-    "SQLite) of one or several ranks, on any number of GPUs of a cluster.\v"
+    "Systems (exported as SQLite) of one or several ranks, on any number of GPUs of a cluster.\v"
     "Kernels take as long as in the trace, the host too; collectives are NCCL's on this cluster "
-    "and number of GPUs, "
-    "and slow the kernels beside them. More GPUs are more data parallelism: each does what the "
-    "traced one does.\n\n"
+    "and number of GPUs, and slow the kernels beside them. More GPUs are more data parallelism: "
+    "each does what the traced one does.\n\n"
     "A step is as long as a loop of it: on the GPU from the end of its kernels to that of the next "
-    "one's, or what the "
-    "host takes where that is more. Its parts are those of the compute stream: kernels; exposed "
-    "comm, idle for a "
-    "collective or message that moves; for ranks, idle for one that waits for other ranks, as "
-    "their hosts are later; "
-    "host, idle as nothing had been launched yet. They add up to the step.\n\n"
+    "one's, or what the host takes where that is more. Its parts are those of the compute stream: "
+    "kernels; exposed comm, idle for a collective or message that moves; for ranks, idle for one "
+    "that waits for other ranks, as their hosts are later; host, idle as nothing had been launched "
+    "yet. They add up to the step.\n\n"
     "Several files, or GPUs in a file, are ranks of one job, which meet in collectives and "
-    "messages; the others do as "
-    "they do. Of a pipeline a rank of each stage is needed. A rank is what its file says "
-    "(distributedInfo), of "
-    "several GPUs in a file the number of the GPU, else the place among the files.\n\n"
+    "messages; the others do as they do. Of a pipeline a rank of each stage is needed. A rank is "
+    "what its file says (distributedInfo), of several GPUs in a file the number of the GPU, else "
+    "the place among the files.\n\n"
     "Best recorded with PyTorch 2.4 or later and\n"
     "  profile(activities=[CPU, CUDA], schedule=..., experimental_config=\n"
     "          _ExperimentalConfig(enable_cuda_sync_events=True))\n"
     "with its step() after each step: collectives then have their sizes and groups, and each wait "
-    "says for what. "
-    "Without the latter waits are found by rules (sim/interop/exchange/trace_plan.h).";
+    "says for what. Without the latter waits are found by rules "
+    "(sim/interop/exchange/trace_plan.h).";
 
 /* ---- the run ---- */
 
@@ -301,8 +295,7 @@ static void trace_scale_print_head(const struct command *command, const struct t
         planned->kernels, planned->sharded, planned->collectives, planned->grown);
     if (planned->plan.mesh.ranks > planned->ranks && planned->grown == 0)
         fputs("no collective is over groups that grow: data parallelism is not in the trace, and "
-              "more GPUs cost "
-              "nothing\n",
+              "more GPUs cost nothing\n",
             out);
     if (!planned->says_waits && planned->collectives > 0)
         fputs("the trace does not say what waits for what (enable_cuda_sync_events): found by "

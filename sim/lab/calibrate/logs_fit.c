@@ -224,20 +224,17 @@ static void explain_case(struct nccl_fit *fit, struct nccl_case *which, struct d
     if (!may_be_off(chosen_one)) {
         diag_warn(diag, (struct source_pos){.file = which->source},
             "%s of %d ranks agrees with the files as %s within %.1f %%; fitted as NCCL's choice, "
-            "%s at the largest "
-            "size, "
-            "of which the files are %.1f %% off. If NCCL_ALGO was set, put a line '# algo: %s' "
-            "before the log",
+            "%s at the largest size, of which the files are %.1f %% off. If NCCL_ALGO was set, put "
+            "a line '# algo: %s' before the log",
             coll_kind_names[which->kind], which->ranks, coll_algorithm_names[as], 100 * errors[as],
             choice, 100 * chosen, coll_algorithm_names[as]);
         return;
     }
     diag_warn(diag, (struct source_pos){.file = which->source},
         "%s of %d ranks agrees as %s within %.1f %%, with NCCL's choice, %s at the largest size, "
-        "it is %.1f %% off: "
-        "fitted as %s. Is %s off there (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? Then take "
-        "nvls_tree_latency out of the "
-        "cluster's file. If not, the network is slow: see `flopcast calibrate check`",
+        "it is %.1f %% off: fitted as %s. Is %s off there (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? Then "
+        "take nvls_tree_latency out of the cluster's file. If not, the network is slow: see "
+        "`flopcast calibrate check`",
         coll_kind_names[which->kind], which->ranks, coll_algorithm_names[as], 100 * errors[as],
         choice, 100 * chosen, coll_algorithm_names[as], choice);
     which->force.algorithm = as;
@@ -349,8 +346,7 @@ static enum status calibrate_logs_fit_solve(struct logs_fit *fit, const char *no
         if (fit->nccl.fit.parameters.n == 0)
             return diag_input(diag, (struct source_pos){.file = fit->nccl.cases.at[0].source},
                 "these logs determine none of the files' numbers of NCCL; take more sizes "
-                "(nccl-tests -b 8 -e 8G -f "
-                "2)");
+                "(nccl-tests -b 8 -e 8G -f 2)");
         if (!worst)
             return status == STATUS_OK ? STATUS_OK : nccl_fit_solve(&fit->nccl, NOT_NEAR, diag);
         logs_fit_keep(fit, worst->key, worst->id, arena);
@@ -407,14 +403,13 @@ static void warn_of_few(const struct logs_fit *fit, struct diag *diag)
     if (is->source != was->source && is->value < healthy && was->value >= healthy)
         diag_warn(diag, at,
             "nccl_efficiency of the cluster becomes %.3g, where healthy networks reach 0.9 and "
-            "more: every job on the "
-            "fitted file is as slow. See `flopcast calibrate check` first for what may be wrong",
+            "more: every job on the fitted file is as slow. See `flopcast calibrate check` first "
+            "for what may be wrong",
             is->value);
     if (most == 2)
         diag_warn(diag, at,
             "logs of two nodes only: from three on rings and trees cross the network in another "
-            "way, which these do "
-            "not show; add a log of four nodes or more");
+            "way, which these do not show; add a log of four nodes or more");
 }
 
 struct logs_error logs_case_error(const struct logs_fit *fit, int i)

@@ -126,8 +126,7 @@ void nccl_warn_of_trays(
     if (hw->node.gpus.value > most_of_a_host && hw_hosts_per_node(hw) == 1 && nodes > fewest)
         diag_warn(diag, (struct source_pos){.file = log},
             "%d ranks on %d nodes fit on %d of the cluster's, racks of %.0f GPUs; if the nodes are "
-            "trays, say --nodes "
-            "%d",
+            "trays, say --nodes %d",
             ranks, nodes, fewest, hw->node.gpus.value, fewest);
 }
 

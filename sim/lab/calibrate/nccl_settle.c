@@ -76,8 +76,7 @@ static void warn_of_network(
     if (said->rdma == NCCL_OFF)
         diag_warn(diag, at,
             "NCCL sends by sockets (TCP); the prediction is of the cluster file's NICs as "
-            "InfiniBand, RoCE or a plugin "
-            "use them");
+            "InfiniBand, RoCE or a plugin use them");
     else if (said->gpudirect == NCCL_OFF && !quantity_is_set(hw->cluster.nccl_staging_bandwidth))
         diag_warn(diag, at,
             "NCCL has no GPUDirect RDMA (no GDRDMA); the cluster file has it: state "

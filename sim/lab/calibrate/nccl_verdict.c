@@ -73,8 +73,7 @@ static const char *where_to_look(const struct nccl_check *check, struct arena *a
         "GPUDirect RDMA (NCCL_DEBUG=INFO shows GDRDMA; nvidia-peermem, NCCL_NET_GDR_LEVEL), ";
     return check->nodes > 1 ? arena_printf(arena,
                                   "look at %sthe number of NICs that NCCL uses (NCCL_IB_HCA), "
-                                  "their links (ib_write_bw) and other "
-                                  "jobs on the network",
+                                  "their links (ib_write_bw) and other jobs on the network",
                                   check->said.gpudirect == NCCL_ON ? "" : gpudirect)
                             : "look at NVLink (nvidia-smi topo -m, nvidia-smi nvlink -s), "
                               "NCCL_P2P_DISABLE and NCCL_P2P_LEVEL";
@@ -112,10 +111,8 @@ static const char *as_other(const struct nccl_check *check, int as, double error
         coll_algorithm_names[check->rows.at[check->rows.n - 1].predicted.algorithm];
     return arena_printf(arena,
         "reaches %s, and agrees as %s within %.1f %% (with NCCL's choice, %s at the largest size, "
-        "it is %.1f %% "
-        "off). Is %s off (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? NCCL_DEBUG=INFO says what NCCL takes. If "
-        "it takes %s: "
-        "%s.",
+        "it is %.1f %% off). Is %s off (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? NCCL_DEBUG=INFO says what "
+        "NCCL takes. If it takes %s: %s.",
         share_text, coll_algorithm_names[as], 100 * check->errors[as], choice, 100 * error, choice,
         choice, where_to_look(check, arena));
 }
@@ -164,9 +161,8 @@ static const char *of_links(
     if (check->nodes > 1 && parts->share <= SOCKETS)
         return arena_printf(arena,
             "reaches %s: %.1f GB/s looks like sockets (TCP): NET/Socket in NCCL_DEBUG=INFO? Then "
-            "NCCL finds no "
-            "InfiniBand, RoCE or plugin (NCCL_NET, NCCL_IB_DISABLE, NCCL_IB_HCA, devices of the "
-            "container).",
+            "NCCL finds no InfiniBand, RoCE or plugin (NCCL_NET, NCCL_IB_DISABLE, NCCL_IB_HCA, "
+            "devices of the container).",
             share_text, busbw_GBps(last));
     bool agrees = error <= NCCL_LARGE_WANTED && fabs(parts->share - 1) <= 1.5 * NCCL_LARGE_WANTED;
     if (agrees)
@@ -177,25 +173,21 @@ static const char *of_links(
     if (large_met && fabs(parts->middle.bias) > NCCL_LARGE_WANTED)
         return arena_printf(arena,
             "the largest sizes meet the prediction (%.0f %% of its busbw): the links are whole. "
-            "From 1 MiB to %s it "
-            "reaches %.0f %%: latency, or the choice of algorithm, protocol and channels "
-            "(NCCL_DEBUG=INFO with "
-            "NCCL_DEBUG_SUBSYS=TUNING).",
+            "From 1 MiB to %s it reaches %.0f %%: latency, or the choice of algorithm, protocol "
+            "and channels (NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING).",
             100 * parts->share, nccl_verdict_size_text(parts->from_bytes, arena),
             100 * (1 + parts->middle.bias));
     if (large_met)
         return arena_printf(arena,
             "the largest sizes meet the prediction (%.0f %% of its busbw); median error %.1f %% at "
-            "sizes of 1 MiB and "
-            "more.",
+            "sizes of 1 MiB and more.",
             100 * parts->share, 100 * error);
     if (as != COLL_ANY)
         return as_other(check, as, error, share_text, arena);
     if (check->ranks > MOST_RANKS && fabs(parts->share - 1) < OFF_BEYOND)
         return arena_printf(arena,
             "reaches %s, which says nothing of the network: no fit rests on a table of more than "
-            "%d GPUs, and the two "
-            "at hand are off by a quarter at their largest sizes.",
+            "%d GPUs, and the two at hand are off by a quarter at their largest sizes.",
             share_text, MOST_RANKS);
     return share < 1 || parts->share < 1
                ? arena_printf(arena, "reaches %s: %s slow; %s.",
@@ -227,8 +219,7 @@ static const char *of_small(
         check->ranks > check->nodes)
         return arena_printf(arena,
             " Small sizes take %.0f us each, %.0f at most are predicted: one process for all GPUs "
-            "of a node "
-            "(nccl-tests -g), which launches on one after the other?",
+            "of a node (nccl-tests -g), which launches on one after the other?",
             middle_s * 1e6, predicted_s * 1e6);
     if (parts->small.n == 0 || parts->small.median <= 3 * NCCL_LARGE_WANTED)
         return "";

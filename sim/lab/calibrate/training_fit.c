@@ -249,10 +249,8 @@ static bool is_enough(const struct training_fit *fit, struct source_pos at, stru
     else if (fit->fit.parameters.n == 0)
         diag_input(diag, at,
             "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack "
-            "profile, nor a cost "
-            "under its host; name one that is assumed there behind the file in used_in_fit, as in "
-            "'FILE: "
-            "gemm_sustained'",
+            "profile, nor a cost under its host; name one that is assumed there behind the file in "
+            "used_in_fit, as in 'FILE: gemm_sustained'",
             n, list);
     else if (n <= fit->fit.parameters.n)
         diag_input(diag, at,
@@ -370,8 +368,7 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
     if (!good)
         return diag_input(diag, (struct source_pos){0},
             "the fit does not stand still; the rows do not determine it: add runs of other batches "
-            "and clusters, or "
-            "name fewer files in used_in_fit");
+            "and clusters, or name fewer files in used_in_fit");
     return STATUS_OK;
 }
 

@@ -110,35 +110,29 @@ static const struct direct_pick direct_picks[] = {
 };
 enum { PICKS = sizeof direct_picks / sizeof *direct_picks };
 
-static const char head[] = "# Kernels measured alone, by shape: what `flopcast calibrate fit "
-                           "direct` fits GPUs to. Made by `flopcast "
-                           "calibrate "
-                           "import direct` of tables that\n"
-                           "# ai-dynamo/aiconfigurator@095f58a (Apache-2.0; products, forward "
-                           "attention, expert layers, casts) and "
-                           "NVIDIA/cudnn-frontend@3929da2 (MIT; cudnn)\n"
-                           "# publish; kind: measured. Rule (sim/lab/import/direct.h): of each GPU "
-                           "and program the shapes whose digest / 2^32 "
-                           "is "
-                           "a "
-                           "multiple of 12 (products; forward\n"
-                           "# attention of Blackwell), 6 (other forward attention), 3 (casts, "
-                           "experts) or 1; products with all sides from 128 "
-                           "on; balanced experts on tensor ranks of 1;\n"
-                           "# attention without a window or cached keys, backward not "
-                           "deterministic. A shape whose digest / 256 is a multiple "
-                           "of "
-                           "3 is held out of every fit.\n"
-                           "# regime short: 3 + 6 runs, clocks not settled; settled: repeated for "
-                           "a second, large ones at 0.95 of the power "
-                           "limit or as fast as those that are. fp8 "
-                           "and fp4 (NVFP4) products have the cast of their input in them.\n"
-                           "# product: m x n by k. attention: m queries, n keys, heads of k "
-                           "(value_dim), batch sequences. experts: a whole "
-                           "layer, forward: m tokens before its exchange\n"
-                           "# over batch ranks, n wide, k model. cast: m x k to FP8 by a known "
-                           "scale (scale_matrix), its largest value "
-                           "(compute_scale).\n";
+static const char head[] =
+    "# Kernels measured alone, by shape: what `flopcast calibrate fit direct` fits GPUs to. Made "
+    "by `flopcast calibrate import direct` of tables that\n"
+    "# ai-dynamo/aiconfigurator@095f58a (Apache-2.0; products, forward attention, expert layers, "
+    "casts) and NVIDIA/cudnn-frontend@3929da2 (MIT; cudnn)\n"
+    "# publish; kind: measured. Rule (sim/lab/import/direct.h): of each GPU "
+    "and program the shapes whose digest / 2^32 "
+    "is "
+    "a "
+    "multiple of 12 (products; forward\n"
+    "# attention of Blackwell), 6 (other forward attention), 3 (casts, "
+    "experts) or 1; products with all sides from 128 "
+    "on; balanced experts on tensor ranks of 1;\n"
+    "# attention without a window or cached keys, backward not "
+    "deterministic. A shape whose digest / 256 is a multiple of 3 is held out of every fit.\n"
+    "# regime short: 3 + 6 runs, clocks not settled; settled: repeated for a second, large ones at "
+    "0.95 of the power limit or as fast as those that are. fp8 "
+    "and fp4 (NVFP4) products have the cast of their input in them.\n"
+    "# product: m x n by k. attention: m queries, n keys, heads of k "
+    "(value_dim), batch sequences. experts: a whole "
+    "layer, forward: m tokens before its exchange\n"
+    "# over batch ranks, n wide, k model. cast: m x k to FP8 by a known scale (scale_matrix), its "
+    "largest value (compute_scale).\n";
 
 static const struct table *direct_table_of(const struct csv_table *csv)
 {
@@ -238,9 +232,7 @@ static enum status direct_print_file(FILE *out, const char *path, struct diag *d
     if (!table)
         status = diag_input(diag, csv_pos(csv, 0),
             "none of the tables that are known: a column power_limit_w, prefix_kv, "
-            "deterministic_bwd, moe_ep or gbps "
-            "is "
-            "wanted");
+            "deterministic_bwd, moe_ep or gbps is wanted");
     for (int row = 0; status == STATUS_OK && row < csv_rows(csv); row++) {
         const struct direct_pick *pick = pick_of(csv, row, table);
         bool all = pick != NULL;

@@ -210,8 +210,7 @@ enum status import_print_csv(FILE *out, const struct import_request *request, st
 {
     enum status worst = STATUS_OK;
     fputs("source,gpu,nodes,ranks,network,nccl_version,collective,algorithm,protocol,bytes,time_us_"
-          "out_of_place,"
-          "time_us_in_place,kind\r\n",
+          "out_of_place,time_us_in_place,kind\r\n",
         out);
     for (int f = 0; f < request->n_files; f++) {
         struct arena arena = ARENA_INIT;

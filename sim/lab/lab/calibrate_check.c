@@ -37,9 +37,7 @@ static const struct command_option options[] = {
     FORCE_OPTIONS(struct check_command),
     {"nccl-debug", "FILE",
         "What NCCL printed with NCCL_DEBUG=INFO, where the log does not hold it; what it says of "
-        "channels, NVLS and "
-        "its "
-        "version is predicted with",
+        "channels, NVLS and its version is predicted with",
         OPTION_TEXT, AT(nccl_debug)},
     {"set", "KEY=VALUE",
         "A number of the cluster, its node or its GPU for this command, as "
@@ -168,10 +166,8 @@ int calibrate_check(int argc, char **argv)
         .common = COMMON_TABLE,
         .args_doc = "LOG\ntrace FILE",
         .doc = "Compare a log of nccl-tests (text or JSON, also gzipped) with what is predicted "
-               "for the cluster; or, with "
-               "`trace`, a training run's own trace with what is predicted for its scenario "
-               "('flopcast calibrate check "
-               "trace --help')."};
+               "for the cluster; or, with `trace`, a training run's own trace with what is "
+               "predicted for its scenario ('flopcast calibrate check trace --help')."};
     struct check_command command = {.force = COLL_FREE};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;

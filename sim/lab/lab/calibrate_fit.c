@@ -74,8 +74,7 @@ static void calibrate_fit_take_argument(void *self, const struct argument *argum
     if (!fit_names[command->what])
         argp_error(state,
             "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'overlap', "
-            "'direct', 'measure FILE', or "
-            "nothing for the GPUs",
+            "'direct', 'measure FILE', or nothing for the GPUs",
             arg);
 }
 
@@ -115,8 +114,7 @@ static void calibrate_fit_take_measurements(void *tables, const struct argument 
 static const struct command_option options[] = {
     {"measured", "FOLDER",
         "Measurements (default: flopcast's results/measured); training: its training.csv, and "
-        "training.yaml where that "
-        "is not flopcast's",
+        "training.yaml where that is not flopcast's",
         OPTION_TEXT, AT(measured)},
     {"measurements", "FILE.csv",
         "training: this table of runs in place of training.csv; may be given several times",
@@ -135,10 +133,9 @@ static const struct command_option options[] = {
     LOG_OPTIONS("nccl LOG...: ", struct fit_command),
     {"out", "FILE",
         "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of "
-        "the cluster, "
-        "MINE.yaml, and beside it MINE-node.yaml, where numbers of its node were fitted; of "
-        "measure that of the GPU; "
-        "training: into this folder, GPU files and stack profiles",
+        "the cluster, MINE.yaml, and beside it MINE-node.yaml, where numbers of its node were "
+        "fitted; of measure that of the GPU; training: into this folder, GPU files and stack "
+        "profiles",
         OPTION_TEXT, AT(out)},
     {"correlations", NULL,
         "nccl, training: print the correlations of the fit, an entry of "
@@ -146,8 +143,7 @@ static const struct command_option options[] = {
         OPTION_FLAG, AT(correlations)},
     {"cross-validate", NULL,
         "training: leave out one source and model after the other, and print how well the fit to "
-        "the rest predicts it "
-        "(ten minutes)",
+        "the rest predicts it (ten minutes)",
         OPTION_FLAG, AT(cross_validate)},
     {0},
 };
@@ -275,42 +271,30 @@ int calibrate_fit(int argc, char **argv)
         .take = calibrate_fit_take_argument,
         .check = calibrate_fit_check,
         .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | overlap "
-                    "| direct | measure "
-                    "FILE --gpu FILE]",
+                    "| direct | measure FILE --gpu FILE]",
         .doc = "Compute the parameters of topologies/gpus again from the measurements, and print "
-               "them beside those in "
-               "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and "
-               "the errors of every "
-               "table of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own "
-               "cluster from your own "
-               "logs of nccl-tests; with 'training', the rates and costs of the host that only "
-               "training shows, in "
-               "topologies/gpus and scenarios/stacks, from the rows of tables of runs that say "
-               "used_in_fit (minutes); "
-               "with 'cluster', the "
+               "them beside those in the files; with 'nccl', those of collectives in "
+               "topologies/nodes and clusters, and the errors of every table of nccl-tests, fitted "
+               "or left out; with 'nccl LOG...', those of your own cluster from your own logs of "
+               "nccl-tests; with 'training', the rates and costs of the host that only training "
+               "shows, in topologies/gpus and scenarios/stacks, from the rows of tables of runs "
+               "that say used_in_fit (minutes); with 'cluster', the "
                "variation that cluster files assume, from the scaling curves among them (minutes); "
-               "with "
-               "'kernels', the rates of A100 and GH200 from operators measured one by one, and the "
-               "errors on shapes "
-               "held out; with 'overlap', what kernels lose beside collectives, from traces and "
-               "published slowdowns; with "
-               "'direct', the rates of A100, Hopper and Blackwell from kernels measured alone by "
-               "shape, and the errors on "
+               "with 'kernels', the rates of A100 and GH200 from operators measured one by one, "
+               "and the errors on shapes held out; with 'overlap', what kernels lose beside "
+               "collectives, from traces and published slowdowns; with 'direct', the rates of "
+               "A100, Hopper and Blackwell from kernels measured alone by shape, and the errors on "
                "shapes held out; with 'measure', a GPU's numbers from the times that "
-               "flopcast_measure took on it.\v"
-               "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node "
-               "and on several; all "
-               "together determine the numbers of a copy of the cluster file that is nearest to "
-               "yours (--out), those "
-               "of its node file only with logs of one node. What they do not determine stays as "
+               "flopcast_measure took on it.\vTo your own logs: text or JSON, also gzipped, of one "
+               "process a GPU, on one node and on several; all together determine the numbers of a "
+               "copy of the cluster file that is nearest to yours (--out), those of its node file "
+               "only with logs of one node. What they do not determine stays as "
                "it is.\n\n"
                "To your own runs: put their table, as `flopcast validate --measurements` takes it, "
-               "into a folder as "
-               "training.csv, name the GPU file in used_in_fit of each row, and give 'training' "
-               "--measured FOLDER "
-               "--out FOLDER. Numbers of kind fitted in its GPU file and stack profile are fitted "
-               "again; assumed ones "
-               "only if a row names them: `used_in_fit: my-gpu.yaml: gemm_sustained`."};
+               "into a folder as training.csv, name the GPU file in used_in_fit of each row, and "
+               "give 'training' --measured FOLDER --out FOLDER. Numbers of kind fitted in its GPU "
+               "file and stack profile are fitted again; assumed ones only if a row names them: "
+               "`used_in_fit: my-gpu.yaml: gemm_sustained`."};
     struct arena arena = ARENA_INIT;
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),

@@ -79,17 +79,13 @@ int calibrate_import(int argc, char **argv)
         .args_doc = "nccl-tests|nsys|kineto|measure|direct FILE...",
         .doc =
             "Put measurements into a database: logs of nccl-tests (text or JSON), a Nsight Systems "
-            "export "
-            "(`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON also "
-            "gzipped. Of the CSV of "
-            "flopcast_measure (measure) each row is checked and a summary "
-            "printed; it is not stored. Of tables of kernels measured alone (direct) the rows that "
-            "results/measured/direct.csv files are printed.\v"
+            "export (`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON "
+            "also gzipped. Of the CSV of flopcast_measure (measure) each row is checked and a "
+            "summary printed; it is not stored. Of tables of kernels measured alone (direct) the "
+            "rows that results/measured/direct.csv files are printed.\v"
             "All files are stored or none. A file whose content is in the database is left out. "
-            "Before a log, lines "
-            "as '# gpu: H100' may say what it does not: source, gpu, network, n_nodes, n_gpus, "
-            "collective, algo, "
-            "proto."};
+            "Before a log, lines as '# gpu: H100' may say what it does not: source, gpu, network, "
+            "n_nodes, n_gpus, collective, algo, proto."};
     struct import_command command = {0};
     command_line_parse(&line, argc, argv, &command);
     const struct import_request request = {.format = command.format,

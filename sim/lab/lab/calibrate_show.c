@@ -109,12 +109,10 @@ int calibrate_show(int argc, char **argv)
         .take = calibrate_show_refuse,
         .common = COMMON_TABLE,
         .doc = "Print the newest fit of a database: every parameter with its standard error and "
-               "the tables of nccl-tests "
-               "that it rests on (those whose prediction it moves), then these tables and what the "
-               "fit leaves of "
-               "them, and how the filed numbers of all fits go together; above 0.95 that is warned "
-               "of.\vflopcast plot "
-               "residuals draws what is left by size; flopcast plot busbw every table."};
+               "the tables of nccl-tests that it rests on (those whose prediction it moves), then "
+               "these tables and what the fit leaves of them, and how the filed numbers of all "
+               "fits go together; above 0.95 that is warned of.\vflopcast plot residuals draws "
+               "what is left by size; flopcast plot busbw every table."};
     struct show show = {.db = "results/flopcast.db"};
     command_line_parse(&line, argc, argv, &show);
     const char *db = show.db;

@@ -7,7 +7,6 @@ void argument_collective(void *name, const struct argument *argument)
     if (!*out)
         argp_error(argument->state,
             "--collective %s: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
-            "all_to_all, send_recv, "
-            "gather, scatter or hypercube is wanted",
+            "all_to_all, send_recv, gather, scatter or hypercube is wanted",
             argument->text);
 }

@@ -75,8 +75,7 @@ static const struct command_option options[] = {
         OPTION_TEXT, AT(source)},
     {"base", "SCENARIO",
         "What all rows have in common (default: flopcast's results/measured/training.yaml; a table "
-        "then needs the "
-        "columns micro_batch and seq_len)",
+        "then needs the columns micro_batch and seq_len)",
         OPTION_TEXT, AT(base)},
     {"where", "EXPR",
         "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"",
@@ -85,8 +84,8 @@ static const struct command_option options[] = {
     {"rows", NULL, "table: every row, not only the groups", OPTION_FLAG, AT(rows)},
     {"by", "CLASS",
         "table: also by source, framework, layout, gpus or waiting (exposed communication and "
-        "bubble, as a share of "
-        "the step); may be given several times (default: all of them, of several tables)",
+        "bubble, as a share of the step); may be given several times (default: all of them, of "
+        "several tables)",
         OPTION_TAKE, AT(by), .take = take_by, .flags = OPTION_LIST},
     {"open", NULL,
         "Only what is off and not explained: the rows whose status is open, by suspected cause "
@@ -94,8 +93,7 @@ static const struct command_option options[] = {
         OPTION_FLAG, AT(open)},
     {"predict", "FILE.csv",
         "Only the rows of which nothing is measured: write their ids and what is predicted into "
-        "this new file, with "
-        "version and digests of program and inputs",
+        "this new file, with version and digests of program and inputs",
         OPTION_TEXT, AT(predict)},
     {"uncommitted", NULL,
         "With --predict: also by a program that was not built from a commit; the file says so, and "
@@ -105,23 +103,19 @@ static const struct command_option options[] = {
         AT(results)},
     {"from", "FILE.csv",
         "Simulate nothing: the tables that this file of --results names, with what it says is "
-        "predicted; errors are "
-        "those of what the tables say today",
+        "predicted; errors are those of what the tables say today",
         OPTION_TEXT, AT(from)},
     {"page", "FILE.md",
         "Write the evidence, as tables, between the markers of this page, instead of printing it "
-        "(README.md, "
-        "results/README.md)",
+        "(README.md, results/README.md)",
         OPTION_TEXT, AT(page)},
     {"sure", "FILE.yaml",
         "Make the file of intervals anew (topologies/fitted/sure.yaml) from these runs, which "
-        "every prediction is "
-        "printed with",
+        "every prediction is printed with",
         OPTION_TEXT, AT(sure)},
     {"db", "PATH",
         "Store each simulation in this database, and take from it what was simulated before; and "
-        "the rows, for "
-        "`flopcast plot validation`",
+        "the rows, for `flopcast plot validation`",
         OPTION_TEXT, AT(db)},
     SHARD_OPTION(struct validate_command, "simulations"),
     {0},
@@ -129,29 +123,21 @@ static const struct command_option options[] = {
 
 static const char doc[] =
     "Simulate published runs and compare: tokens/s, TFLOPS, memory, out of memory; the loss from "
-    "the smallest to the "
-    "largest cluster; rows that a fit rests on apart from the others.\v"
+    "the smallest to the largest cluster; rows that a fit rests on apart from the others.\v"
     "Columns of a table of runs: id, model, topology, gpus (all required); stack, strategy, "
-    "sharding_strategy, "
-    "backward_prefetch, reduce_dtype, zero_stage, precision, optimizer, optimizer_impl, "
-    "micro_batch, grad_accum, "
-    "seq_len, decoder_seq_len, activation_checkpointing, checkpoint_early_stop, attention, "
-    "cross_entropy, use_cache, "
-    "max_positions, flops_formula, attention_flop, or any other setting of a scenario by its "
-    "dotted path; measured: "
+    "sharding_strategy, backward_prefetch, reduce_dtype, zero_stage, precision, optimizer, "
+    "optimizer_impl, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing, "
+    "checkpoint_early_stop, attention, cross_entropy, use_cache, max_positions, flops_formula, "
+    "attention_flop, or any other setting of a scenario by its dotted path; measured: "
     "tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes, "
-    "oom (yes or no); "
-    "said about it: source, url, family, used_in_fit (the file of a fit that rests on the row; "
-    "empty, no, false or 0: "
-    "none), not_simulated, apart (a reason to sum the row apart), assumptions, value_kind, notes, "
-    "status (open: off "
-    "and not explained), suspected_cause, "
-    "first_sight (the file, from the table's folder, that --predict wrote before the row was "
-    "measured: that error is "
-    "printed beside today's). Paths are relative to the table, or names that `flopcast "
-    "files` lists; an empty cell leaves a setting to the base scenario. `flopcast calibrate fit "
-    "--help`: numbers "
-    "fitted to your own runs.";
+    "oom (yes or no); said about it: source, url, family, used_in_fit (the file of a fit that "
+    "rests on the row; empty, no, false or 0: none), not_simulated, apart (a reason to sum the row "
+    "apart), assumptions, value_kind, notes, status (open: off and not explained), "
+    "suspected_cause, first_sight (the file, from the table's folder, that --predict wrote before "
+    "the row was measured: that error is printed beside today's). Paths are relative to the table, "
+    "or names that `flopcast files` lists; an empty cell leaves a setting to the base scenario. "
+    "`flopcast "
+    "calibrate fit --help`: numbers fitted to your own runs.";
 
 static void validate_refuse(void *command, const struct argument *argument)
 {
@@ -331,8 +317,7 @@ static void warn_unmeasured(const struct validate_command *command, const struct
     if (!command->predict && !validate_measures(csv))
         diag_warn(diag, (struct source_pos){.file = path},
             "no column says what was measured, so nothing is compared; add tokens_per_s_per_gpu, "
-            "tflops_per_gpu, "
-            "step_time_s, peak_allocated_bytes, peak_reserved_bytes or oom");
+            "tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes or oom");
 }
 
 /* All rows share the base: an error of its document is reported once. */
@@ -492,8 +477,7 @@ static void validate_report_left(
             command->db);
     else if (command->shard.shards > 0 && diag->worst != STATUS_IO)
         printf("shard %d/%d: %d of %d simulations are in %s; after all shards: flopcast merge, and "
-               "this command without "
-               "--shard on what it made\n",
+               "this command without --shard on what it made\n",
             command->shard.shard, command->shard.shards, table->n_runs - table->left, table->n_runs,
             command->db);
 }

@@ -10,10 +10,9 @@ static const char *given_sentence(struct arena *arena, const struct sure_given_s
 {
     return arena_printf(arena,
         "With the smallest row of a curve as a measurement of one's own (run --measured) %d others "
-        "of %d makers are "
-        "off by %.1f %% in the median, 9 of 10 by at most %.1f %% (%.1f and %.1f without); %.0f %% "
-        "of the rows lie in "
-        "their intervals, %.0f %% by makers; median width %.0f %%",
+        "of %d makers are off by %.1f %% in the median, 9 of 10 by at most %.1f %% (%.1f and %.1f "
+        "without); %.0f %% of the rows lie in their intervals, %.0f %% by makers; median width "
+        "%.0f %%",
         given->rows, given->makers, 100 * given->median, 100 * given->p90,
         100 * given->before_median, 100 * given->before_p90, 100 * given->covered,
         100 * given->covered_makers, 100 * given->width);
@@ -32,9 +31,8 @@ void validate_sure_print(FILE *out, const struct sure_left_out *left)
         fputc('\n', out);
         words_paragraph_of(out,
             "how sure: 90 %% intervals of %d speeds of %d makers, each maker's by the runs of the "
-            "others. The score of "
-            "an interval is its width and 20 times what a measurement lies outside, of the "
-            "prediction; less is better:",
+            "others. The score of an interval is its width and 20 times what a measurement lies "
+            "outside, of the prediction; less is better:",
             left->rows, left->makers);
         fprintf(out,
             "\n  %-22s inside, %%           width, %%  score\n  %-22s  rows    makers   median     "
@@ -54,8 +52,8 @@ void validate_loss_print(FILE *out, const struct validate_table *rows)
     if (loss.n > 0)
         words_paragraph_of(out,
             "\ncurves of DDP and FSDP alone lose %.2f %% of the speed on their smallest cluster, "
-            "and %.2f are "
-            "predicted: %.2f +- %.2f are not explained (%d ratios of %d makers, too small in %d)",
+            "and %.2f are predicted: %.2f +- %.2f are not explained (%d ratios of %d makers, too "
+            "small in %d)",
             100 * loss.measured, 100 * loss.predicted, 100 * (loss.measured - loss.predicted),
             100 * loss.std_error, loss.n, loss.sources, loss.too_small);
 }
@@ -85,12 +83,10 @@ void validate_sure_page(
     if (left->makers > 1) {
         fprintf(out,
             "\n### How sure\n\nIntervals of 90 %% of %d speeds of %d makers, each maker's by the "
-            "runs of the others "
-            "(`sim/lab/validate/sure_fit.h`). *score*: the width and\n20 times what a measurement "
-            "lies outside, of the "
-            "prediction (Winkler's); less is better.\n\n| interval | inside: rows, %% | makers, %% "
-            "| width, %%: median "
-            "| score: rows | makers |\n|---|--:|--:|--:|--:|--:|\n",
+            "runs of the others (`sim/lab/validate/sure_fit.h`). *score*: the width and\n20 times "
+            "what a measurement lies outside, of the prediction (Winkler's); less is better.\n\n| "
+            "interval | inside: rows, %% | makers, %% | width, %%: median | score: rows | makers "
+            "|\n|---|--:|--:|--:|--:|--:|\n",
             left->rows, left->makers);
         put_page_score(out, "as printed", &left->by_terms);
         put_page_score(out, "one for all jobs", &left->by_constant);

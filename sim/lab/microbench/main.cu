@@ -141,11 +141,9 @@ int main(int argc, char **argv)
     argp_err_exit_status = EXIT_USAGE;
     const argp parser = {options, parse, NULL,
         "Measure this machine's GPU 0 (collectives: all GPUs) for flopcast and write one CSV, "
-        "which `flopcast "
-        "calibrate "
-        "import measure` reads.\vExit status: 0 measured, 77 no GPU, 2 usage, 1 any other fault. "
-        "Let nothing else run "
-        "on the GPU. All categories take some ten minutes (estimated).",
+        "which `flopcast calibrate import measure` reads.\vExit status: 0 measured, 77 no GPU, 2 "
+        "usage, 1 any other fault. Let nothing else run on the GPU. All categories take some ten "
+        "minutes (estimated).",
         NULL, NULL, NULL};
     command c = {NULL, NULL, false, false, 30, {}};
     int gpus = 0;

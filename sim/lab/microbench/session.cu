@@ -137,9 +137,8 @@ void measure_end(measure_session &session)
 void measure_header(measure_session &session)
 {
     fputs("category,kernel,dtype,m,n,k,batch,bytes,flop,sms,gpus,beside,cache,samples,time_us_"
-          "median,time_us_min,"
-          "time_us_max,sm_clock_MHz,memory_clock_MHz,power_W,temperature_C,start_s,gpu,driver,cuda,"
-          "date,version,kind\n",
+          "median,time_us_min,time_us_max,sm_clock_MHz,memory_clock_MHz,power_W,temperature_C,"
+          "start_s,gpu,driver,cuda,date,version,kind\n",
         session.out);
 }
 

@@ -67,8 +67,8 @@ static void write_head(FILE *out, bool uncommitted)
     fputs("# Predictions of `flopcast validate --predict`, made before the measurements were "
           "known; not to be changed.\n"
           "# Columns of measurements hold what is predicted; predicted_by: version and build "
-          "digest of the program; "
-          "inputs: digest of all that went in. Settings are those of the table at the commit.\n",
+          "digest of the program; inputs: digest of all that went in. Settings are those of the "
+          "table at the commit.\n",
         out);
     fprintf(out, "# commit %s%s\n", commit, uncommitted ? UNCOMMITTED ": no first sight" : "");
     fputs("id", out);
@@ -86,14 +86,12 @@ enum status validate_can_predict(const char *path, bool uncommitted, struct diag
     if (dirty && !uncommitted)
         return diag_input(diag, at,
             "this program was built with uncommitted changes (%s), which nobody could build again; "
-            "commit first and "
-            "build again, or try it by --uncommitted, which makes no first sight",
+            "commit first and build again, or try it by --uncommitted, which makes no first sight",
             commit);
     if (strcmp(commit, "unknown") == 0 && !uncommitted)
         return diag_input(diag, at,
             "of which commit this program was built is unknown; commit first and build again in "
-            "that checkout, or try "
-            "it by --uncommitted, which makes no first sight");
+            "that checkout, or try it by --uncommitted, which makes no first sight");
     return STATUS_OK;
 }
 

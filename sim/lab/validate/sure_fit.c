@@ -492,8 +492,7 @@ enum status sure_write(const char *path, const struct sure_numbers *numbers, str
     FILE *out = open_memstream(&made, &size);
     BUG_IF(!out, "open_memstream failed");
     fputs("# How sure predictions are (sim/core/scenario/sure.h): kind fitted, to the published "
-          "runs of results/ that no "
-          "fit rests on, by\n"
+          "runs of results/ that no fit rests on, by\n"
           "# `flopcast validate --from results/validated.csv --sure topologies/fitted/sure.yaml` "
           "(sim/lab/validate/sure_fit.h); to be made again\n"
           "# when these change. What it is worth for a maker without runs in it: "

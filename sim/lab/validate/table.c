@@ -138,8 +138,7 @@ static bool check_columns(const struct csv_table *csv, const char *path, struct 
         else if (!fine)
             diag_warn(diag, head,
                 "column '%s' is not read; `flopcast validate --help` lists those that are; a "
-                "dotted name sets that "
-                "field of the scenario",
+                "dotted name sets that field of the scenario",
                 name);
     }
     if (csv_columns(csv) > MOST_COLUMNS)
@@ -183,8 +182,7 @@ static void check_used_in_fit(const struct csv_table *csv, int row, struct diag 
     if (*used && !file && !says(used, yes))
         diag_input(diag, csv_pos(csv, row),
             "used_in_fit is '%s'; write the file whose numbers rest on this row, as "
-            "topologies/gpus/a100-sxm4-80gb.yaml, "
-            "or nothing",
+            "topologies/gpus/a100-sxm4-80gb.yaml, or nothing",
             used);
 }
 

@@ -428,8 +428,6 @@ enum status kineto_scan(struct kineto_about *out, struct input *input, kineto_ta
     if (status == STATUS_OK && !r.has_events)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)},
             "no traceEvents; this is no trace of PyTorch's profiler (a log of nccl-tests is for "
-            "`flopcast calibrate "
-            "check "
-            "FILE`)");
+            "`flopcast calibrate check FILE`)");
     return status;
 }
