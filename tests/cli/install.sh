@@ -19,7 +19,7 @@ says out "in $share" "scenarios/t5_scaling.yaml"
 grep -q "^topologies/gpus/h100-sxm5-80gb.yaml  *h100, h100-sxm, h100-sxm5  *H100-SXM5-80GB$" out || fail "the first sentence is missing: $(grep h100 out)"
 listed=$(grep -c '\.yaml ' out)
 there=$(cd "$share" && { # of models, those that share a file one by one
-    find scenarios topologies/clusters topologies/nodes topologies/gpus -name '*.yaml' -not -path '*/models/*' -not -path '*/huggingface/*'
+    find scenarios topologies/clusters topologies/nodes topologies/gpus -name '*.yaml' -not -path '*/models/*' -not -path '*/huggingface/*' -not -path '*/import/*'
     grep -hE '^(name:|  [^ ]+: \{.*\} # )' scenarios/models/*.yaml
 } | wc -l)
 [[ $listed == "$there" ]] || fail "$listed files are listed, $there are there"

@@ -319,6 +319,25 @@ static void a_file_that_cannot_be_read_is_reported(void **state)
         "/:1:1: error: cannot read: Is a directory; name a file in it\n");
 }
 
+/* Readers of lines look for the end of the text: a NUL behind it, whatever lay there before. */
+static void a_file_ends_in_a_nul(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    char *text = NULL;
+    size_t n = 0;
+    for (int i = 0; i < 3; i++) {
+        char *dirt = xrealloc(NULL, BUFSIZ); /* which the next one may get */
+        memset(dirt, 'x', BUFSIZ);
+        free(dirt);
+        assert_int_equal(config_read_file(&text, &n, FILES_ANY,
+                             FLOPCAST_SOURCE_DIR "/scenarios/models/gpt2.yaml", &diag),
+            STATUS_OK);
+        assert_true(n > 0 && strlen(text) == n);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +351,7 @@ int main(void)
         cmocka_unit_test(many_keys_are_compared_fast),
         cmocka_unit_test(loads_a_file),
         cmocka_unit_test(a_file_that_cannot_be_read_is_reported),
+        cmocka_unit_test(a_file_ends_in_a_nul),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ void config_free(struct config_doc *doc);
 
 /* A whole text file in memory. At most CONFIG_MAX_BYTES; a larger one is an error, so that a wrong
  * path (a database, a trace) ends in a sentence and not in a long wait. On success *out holds the
- * *n bytes (free() it), else it is NULL. */
+ * *n bytes and a NUL behind them (free() it), else it is NULL. */
 enum status config_read_file(
     char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag);
 

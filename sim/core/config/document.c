@@ -85,6 +85,7 @@ enum status config_read_file(
         free(text);
         return status;
     }
+    text[used] = '\0'; /* the last read left room */
     *out = text;
     *n = used;
     return STATUS_OK;
