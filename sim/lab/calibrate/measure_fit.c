@@ -29,7 +29,7 @@ static const char *const POINTWISE[] = {"norm", "attention", "elementwise", "emb
 static const double LIMITED_BY_SMS = 0.9;
 /* The order in which formats are fitted; the first that was measured brings gemm_floor. */
 static const enum dtype FORMATS[DTYPE_COUNT] = {
-    DTYPE_BF16, DTYPE_FP16, DTYPE_TF32, DTYPE_FP32, DTYPE_FP8, DTYPE_INT8};
+    DTYPE_BF16, DTYPE_FP16, DTYPE_TF32, DTYPE_FP32, DTYPE_FP8, DTYPE_INT8, DTYPE_FP4};
 
 static bool measure_fit_is(const struct measured_row *row, const char *category, const char *kernel)
 {
