@@ -62,6 +62,9 @@ grep -q "^gpu,total,,$allocated," rows.csv || { echo "run of same.yaml: $allocat
 column() { tr -d '\r' <"$1" | sed 's/"[^"]*"//g' | awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } NR > 1 { print $at }'; }
 [[ $(column rows.csv total_bytes) == "$(column ran.csv peak_allocated_bytes)" && $(column rows.csv gpus) == $'8\n16' ]] ||
     { cat rows.csv ran.csv; failed=1; }
+# On a card that is named, and by the usual strategy of several GPUs.
+"$FLOPCAST" memory "$models/llama2-7b.yaml" --gpus 8,16 --gpu 8GiB --format csv >rows.csv
+[[ $(column rows.csv fits) == $'too large\ntoo large' && $(column rows.csv total_bytes | sort -u | wc -l) == 1 ]] || { cat rows.csv; failed=1; }
 # What each way to save memory gives and costs: full checkpointing recomputes a forward pass, so a step takes up to a third longer; what is
 # saved is what is no longer there.
 "$FLOPCAST" memory same.yaml --savings --format csv | tr -d '\r' >rows.csv

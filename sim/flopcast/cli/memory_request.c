@@ -428,14 +428,15 @@ static void set_defaults(
             gpus = said.cluster.gpus > 0 ? said.cluster.gpus : copy;
     bool batch =
         request_given(request, "train.micro_batch") || request_given(request, "train.device_batch");
+    bool swept = said.cluster.gpus == 0 && request_given(request, "cluster.gpus");
     request->job.counted = shape && (batch || request_given(request, "train.seq_len"));
     set_default(request, "cluster.gpus", memory_request_number(gpus, arena));
     set_default(request, "cluster.topology", request->cluster_path);
     set_default(request, "strategy",
         copy > 1            ? "megatron"
         : request->capacity ? "fsdp"
-        : gpus == 1         ? "single_device"
-                            : "ddp");
+        : gpus > 1 || swept ? "ddp"
+                            : "single_device");
     set_default(request, "train.precision", "bf16_mixed");
     if (request->model && parallelism->model.tensor > 1 && parallelism->model.expert > 1)
         set_default(request, "parallelism.sequence",
@@ -591,6 +592,8 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
         return status;
     if (request->gpu_path)
         status = place_gpu(request, &job->point, diag);
+    for (int i = 0; i < request->set.n_points && request->gpu_path && status == STATUS_OK; i++)
+        status = place_gpu(request, &request->set.points[i], diag);
     if (request->named && !request->any_math)
         take_gpu_of_point(request, arena);
     return status == STATUS_OK ? memory_check(job, diag) : status;
