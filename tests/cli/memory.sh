@@ -62,6 +62,12 @@ grep -q "^gpu,total,,$allocated," rows.csv || { echo "run of same.yaml: $allocat
 column() { tr -d '\r' <"$1" | sed 's/"[^"]*"//g' | awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } NR > 1 { print $at }'; }
 [[ $(column rows.csv total_bytes) == "$(column ran.csv peak_allocated_bytes)" && $(column rows.csv gpus) == $'8\n16' ]] ||
     { cat rows.csv ran.csv; failed=1; }
+# The answer comes first.
+"$FLOPCAST" memory same.yaml --gpus 8,16 >out
+tr '\n' ' ' <out | grep -qE "^2 of 2 points fit by the peak; the largest takes [0-9.]+ GiB: llama2-7b FULL_SHARD, batch 2, 8 GPUs " || { cat out; failed=1; }
+"$FLOPCAST" memory same.yaml --savings >out
+tr '\n' ' ' <out | grep -qE "^[0-9.]+ GiB of each GPU as it is, which fits; --checkpointing full saves most, [0-9.]+ GiB for \+[0-9.]+ % of the step; ([0-9]+) of \1 changes fit " ||
+    { cat out; failed=1; }
 # On a card that is named, and by the usual strategy of several GPUs.
 "$FLOPCAST" memory "$models/llama2-7b.yaml" --gpus 8,16 --gpu 8GiB --format csv >rows.csv
 [[ $(column rows.csv fits) == $'too large\ntoo large' && $(column rows.csv total_bytes | sort -u | wc -l) == 1 ]] || { cat rows.csv; failed=1; }

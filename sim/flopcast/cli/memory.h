@@ -103,24 +103,25 @@ struct memory_gpu {
 struct memory_request {
     const char *name; /* of the scenario or model file, or the parameter count as written */
     bool capacity;    /* asked by `flopcast capacity` */
-    bool model;   /* asked by `flopcast model`: how a model is cut, and nothing of its training */
-    bool teach;   /* with rules of thumb */
-    bool savings; /* with what each way to save memory gives and costs */
-    struct memory_job job;
-    struct scenario_set set; /* all points of a scenario; job has the first */
-    bool anywhere; /* no cluster of flopcast's takes the job as it is: its point lies on one of any
-                      size */
-    struct diag why;      /* ... because */
-    int64_t gpus_asked;   /* by the command line or the scenario; 0: by neither */
-    bool named;           /* one GPU is: by --gpu, --topology or the scenario; gpus[0] is that */
-    const char *gpu_path; /* --gpu, or NULL */
-    const char *cluster_path; /* the cluster that the job lies on; NULL: the scenario says */
-    struct memory_gpu *gpus;  /* the one, or all that topologies/gpus knows */
-    int n_gpus;
+    bool model;    /* asked by `flopcast model`: how a model is cut, and nothing of its training */
+    bool teach;    /* with rules of thumb */
+    bool savings;  /* with what each way to save memory gives and costs */
+    bool of_file;  /* name is a scenario's file, which says all */
+    bool named;    /* one GPU is: by --gpu, --topology or the scenario; gpus[0] is that */
     bool any_math; /* --gpu SIZE: a card of which only the memory is known */
+    /* No cluster of flopcast's takes the job as it is, why: its point lies on one of any size. */
+    bool anywhere;
+    int n_gpus;
     enum records_format format;
-    int base;                   /* --lora-base: enum memory_base */
-    struct overrides overrides; /* what the command line says of the job */
+    struct memory_gpu *gpus;  /* the one, or all that topologies/gpus knows */
+    const char *gpu_path;     /* --gpu, or NULL */
+    const char *cluster_path; /* the cluster that the job lies on; NULL: the scenario says */
+    int64_t gpus_asked;       /* by the command line or the scenario; 0: by neither */
+    struct memory_job job;
+    struct scenario_set set;    /* all points of a scenario; job has the first */
+    struct scenario said;       /* what the command line says, alone */
+    struct overrides overrides; /* the same as it was typed, and defaults */
+    struct diag why;
 };
 
 /* Usage errors exit. doc: of the command, for --help. Then read what was named, and refuse what
@@ -157,7 +158,7 @@ enum status memory_print_points(FILE *out, struct memory_request *request, struc
 /* A row a way to save memory (memory_saving()), alone: what is left of the peak, and the step
  * beside that of the job as it is, simulated without noise on a GPU where all of it would fit. */
 enum status memory_print_savings(
-    FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag);
+    FILE *out, struct memory_request *request, struct arena *arena, struct diag *diag);
 
 /* ---- memory.c ---- */
 

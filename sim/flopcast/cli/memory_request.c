@@ -87,9 +87,9 @@ static void take_precision(void *self, const struct argument *argument)
 static void take_base(void *self, const struct argument *argument)
 {
     struct memory_request *request = self;
-    request->base = argument_name(argument, memory_base_names);
-    request->job.int8_base = request->base == MEMORY_BASE_INT8;
-    if (request->base != MEMORY_BASE_HALF) /* INT8 is counted in NF4's place */
+    int base = argument_name(argument, memory_base_names);
+    request->job.int8_base = base == MEMORY_BASE_INT8;
+    if (base != MEMORY_BASE_HALF) /* INT8 is counted in NF4's place */
         request_set(request, "train.qlora", "true");
 }
 
@@ -422,13 +422,12 @@ static const char *memory_request_number(int64_t value, struct arena *arena)
 static void set_defaults(
     struct memory_request *request, const struct model_shape *shape, struct arena *arena)
 {
-    struct scenario said = options_said(request, arena);
-    const struct parallelism_options *parallelism = &said.strategy.parallelism;
-    int64_t copy = memory_copy_gpus(parallelism),
-            gpus = said.cluster.gpus > 0 ? said.cluster.gpus : copy;
+    const struct parallelism_options *parallelism = &request->said.strategy.parallelism;
+    int64_t said = request->said.cluster.gpus, copy = memory_copy_gpus(parallelism);
+    int64_t gpus = said > 0 ? said : copy;
     bool batch =
         request_given(request, "train.micro_batch") || request_given(request, "train.device_batch");
-    bool swept = said.cluster.gpus == 0 && request_given(request, "cluster.gpus");
+    bool swept = said == 0 && request_given(request, "cluster.gpus");
     request->job.counted = shape && (batch || request_given(request, "train.seq_len"));
     set_default(request, "cluster.gpus", memory_request_number(gpus, arena));
     set_default(request, "cluster.topology", request->cluster_path);
@@ -438,12 +437,13 @@ static void set_defaults(
         : gpus > 1 || swept ? "ddp"
                             : "single_device");
     set_default(request, "train.precision", "bf16_mixed");
+    /* Megatron-LM demands it; it cuts no parameter. */
     if (request->model && parallelism->model.tensor > 1 && parallelism->model.expert > 1)
-        set_default(request, "parallelism.sequence",
-            "true"); /* Megatron-LM demands it; it cuts no parameter */
+        set_default(request, "parallelism.sequence", "true");
+    /* As many micro-batches as fill the pipeline. */
     if (parallelism->pipeline > 1 && !request_given(request, "train.global_batch"))
-        set_default(request, "train.grad_accum",
-            memory_request_number(2 * parallelism->pipeline, arena)); /* which fill it */
+        set_default(
+            request, "train.grad_accum", memory_request_number(2 * parallelism->pipeline, arena));
     if (shape && !request->job.counted && !request->capacity && model_sample_tokens(shape) == 0)
         set_default(request, "train.seq_len",
             memory_request_number(parallelism->model.sequence || request->model
@@ -545,12 +545,11 @@ static bool is_folder(const char *path)
 static enum status load_job(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     struct memory_job *job = &request->job;
-    bool is_model = request->model || scenario_is_model(request->name) || is_folder(request->name);
     enum status status =
-        is_model ? load_model(request, arena, diag) : load_set(request, arena, diag);
+        request->of_file ? load_set(request, arena, diag) : load_model(request, arena, diag);
     job->has_model = true;
-    job->counted = job->counted || !is_model;
-    if (!is_model)
+    job->counted = job->counted || request->of_file;
+    if (request->of_file)
         request->gpus_asked = job->point.options.cluster.gpus;
     job->params = job->point.model.params;
     return status;
@@ -572,20 +571,21 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
     bool counts = job->params > 0;
     if (!counts && memory_request_find_file(request, arena, diag) != STATUS_OK)
         return diag->worst;
-    struct scenario said = options_said(request, arena);
-    bool of_file = !counts && !request->model && !is_folder(request->name) &&
-                   !scenario_is_model(request->name);
-    request->gpus_asked = said.cluster.gpus;
-    request->named = request->gpu_path || said.cluster.topology || of_file;
+    request->said = options_said(request, arena);
+    const struct scenario_cluster_options *said = &request->said.cluster;
+    request->of_file = !counts && !request->model && !is_folder(request->name) &&
+                       !scenario_is_model(request->name);
+    request->gpus_asked = said->gpus;
+    request->named = request->gpu_path || said->topology || request->of_file;
     if (request->capacity && !request->named)
         return diag_input(diag, (struct source_pos){.file = "--gpu"},
             "missing; name a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as "
             "24GiB");
     bool chosen = request->gpu_path || !request->named;
-    if (chosen && choose_cluster(request, said.cluster.gpus > 0 ? said.cluster.gpus : 1, arena,
-                      diag) != STATUS_OK)
+    if (chosen &&
+        choose_cluster(request, said->gpus > 0 ? said->gpus : 1, arena, diag) != STATUS_OK)
         return diag->worst;
-    if (of_file && request->gpu_path)
+    if (request->of_file && request->gpu_path)
         request_set(request, "cluster.topology", request->cluster_path);
     enum status status = counts ? load_count(request, arena, diag) : load_job(request, arena, diag);
     if (status != STATUS_OK)
