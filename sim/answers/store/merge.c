@@ -40,26 +40,31 @@ static enum status change_rows(struct merge *merge, char *sql, int *added)
     return status;
 }
 
+/* Inserts rows, by a statement of sqlite3_mprintf() that names columns; both are freed. Then a
+ * script says which row of the source has become which. */
+static enum status insert_rows(
+    struct merge *merge, char *columns, char *insert, int *added, const char *script)
+{
+    enum status status = change_rows(merge, insert, added);
+    sqlite3_free(columns);
+    return status == STATUS_OK ? database_exec(merge->into, script, what, merge->diag) : status;
+}
+
 /* A run of the same scenario and sweep is the same run: the newest there is, or the source's first.
  */
 static enum status merge_runs(struct merge *merge, int *added)
 {
     char *columns = list_columns(merge, "run", "'id'");
-    enum status status = change_rows(merge,
+    return insert_rows(merge, columns,
         sqlite3_mprintf(
             "INSERT INTO main.run (%s) SELECT %s FROM source.run AS s "
             "WHERE id IN (SELECT min(id) FROM source.run GROUP BY scenario, sweep) AND NOT EXISTS "
             "(SELECT 1 FROM main.run AS m WHERE m.scenario = s.scenario AND m.sweep = s.sweep) "
             "ORDER BY id",
             columns, columns),
-        added);
-    sqlite3_free(columns);
-    return status != STATUS_OK
-               ? status
-               : database_exec(merge->into,
-                     "CREATE TEMP TABLE run_as AS SELECT s.id AS source, max(m.id) AS target FROM "
-                     "source.run AS s JOIN main.run AS m USING (scenario, sweep) GROUP BY s.id",
-                     what, merge->diag);
+        added,
+        "CREATE TEMP TABLE run_as AS SELECT s.id AS source, max(m.id) AS target FROM source.run AS "
+        "s JOIN main.run AS m USING (scenario, sweep) GROUP BY s.id");
 }
 
 static enum status merge_documents(struct merge *merge)
@@ -79,7 +84,7 @@ static enum status merge_points(struct merge *merge, int *added)
 {
     char *columns =
         list_columns(merge, "point", "'id', 'run_id', 'hardware_id', 'model_id', 'simulated_id'");
-    enum status status = change_rows(merge,
+    return insert_rows(merge, columns,
         sqlite3_mprintf(
             "CREATE TEMP TABLE had AS SELECT coalesce(max(id), 0) AS point FROM main.point;"
             "INSERT INTO main.point (run_id, hardware_id, model_id, %s) "
@@ -88,21 +93,17 @@ static enum status merge_points(struct merge *merge, int *added)
             "= hardware_id JOIN document_as AS model ON model.source = model_id "
             "WHERE true ORDER BY run_id, position ON CONFLICT (run_id, position) DO NOTHING",
             columns, columns),
-        added);
-    sqlite3_free(columns);
-    return status != STATUS_OK
-               ? status
-               : database_exec(merge->into,
-                     "CREATE TEMP TABLE point_as AS SELECT s.id AS source, m.id AS target FROM "
-                     "source.point AS s JOIN run_as ON run_as.source = s.run_id "
-                     "JOIN main.point AS m ON m.run_id = run_as.target AND m.position = s.position;"
-                     "CREATE INDEX temp.point_source ON point_as(source);"
-                     "CREATE INDEX temp.point_target ON point_as(target);"
-                     "UPDATE main.point SET simulated_id = (SELECT of.target FROM point_as AS own "
-                     "JOIN source.point AS s ON s.id = own.source JOIN point_as AS of ON of.source "
-                     "= s.simulated_id WHERE own.target = point.id) WHERE id > (SELECT point FROM "
-                     "had)",
-                     what, merge->diag);
+        added,
+        "CREATE TEMP TABLE point_as AS SELECT s.id AS source, m.id AS target FROM source.point AS "
+        "s "
+        "JOIN run_as ON run_as.source = s.run_id "
+        "JOIN main.point AS m ON m.run_id = run_as.target AND m.position = s.position;"
+        "CREATE INDEX temp.point_source ON point_as(source);"
+        "CREATE INDEX temp.point_target ON point_as(target);"
+        "UPDATE main.point SET simulated_id = (SELECT of.target FROM point_as AS own "
+        "JOIN source.point AS s ON s.id = own.source "
+        "JOIN point_as AS of ON of.source = s.simulated_id WHERE own.target = point.id) "
+        "WHERE id > (SELECT point FROM had)");
 }
 
 /* The first point that the target has otherwise: every column but those that say when, how long and
