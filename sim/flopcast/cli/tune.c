@@ -1,10 +1,5 @@
-/* `flopcast tune`: the job of a search, the search, what is said while it goes on, and its answer.
- *
- * The job is a scenario, or a model with what the command line says. A model, or --strategy all, is
- * loaded once for each strategy with the stack profile that people run it with (variants[]); the
- * sets of points then stand one behind the other, which study/tune.h takes as variants of one job.
- * Loading may fail where the scenario itself cannot have the pipeline that is given; then it is
- * loaded without, and the search is bound to these degrees.
+/* `flopcast tune`: the search, what is said while it goes on, and its answer. tune_load.c makes the
+ * job of it.
  *
  * While it runs, a thread looks on every 0.1 s: it says what is best so far, and ends the program
  * with what is known by then on a signal or when the reader of a pipe has gone. What is subtle:
@@ -21,9 +16,6 @@
 #include "store/share.h"
 #include "store/outcome.h"
 
-#include <ctype.h>
-#include <inttypes.h>
-#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,187 +24,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-/* ---- the job of a search: a scenario, or a model with what the command line says, by one strategy
- * or by all of them ---- */
-
-/* Strategies, and the stack profiles that people run them with; no profile: PyTorch's eager
- * kernels. word: another name of this one alone. */
-static const struct variant {
-    const char *strategy, *stack, *word;
-} variants[] = {{"megatron", "megatron-core", NULL}, {"fsdp", "torch-compile", "fsdp1"},
-    {"fsdp", "torchtitan", "fsdp2"}, {"deepspeed", NULL, NULL}, {"ddp", "torch-compile", NULL}};
-enum { VARIANTS = sizeof variants / sizeof *variants };
-
-/* The last one holds, as everywhere on the command line. */
-static const char *given(const struct tune_command *command, const char *path)
-{
-    const char *value = NULL;
-    for (int i = 0; i < command->overrides.list.n; i++)
-        value = strcmp(command->overrides.list.at[i].key, path) == 0
-                    ? command->overrides.list.at[i].value
-                    : value;
-    return value;
-}
-
-static bool is_model(const struct scenario_set *set)
-{
-    return set->n_points > 0 && strcmp(set->points[0].options.model_path, set->file) == 0;
-}
-
-/* A strategy, or a word for it, as zero3, which the variant is then searched with. A word for
- * one version of FSDP names its variant alone; other words (zero3) go by the kind of strategy. */
-static bool tune_is_called(const struct variant *variant, const char *strategy)
-{
-    const struct strategy_word *word = strategy_word(strategy);
-    if (strcmp(strategy, variant->strategy) == 0 ||
-        (variant->word && strcmp(strategy, variant->word) == 0))
-        return true;
-    return word && strcmp(word->path, "fsdp.version") != 0 &&
-           strcmp(strategy_kind_names[word->kind], variant->strategy) == 0;
-}
-
-static bool is_all(const struct tune_command *command)
-{
-    return command->strategy && strcmp(command->strategy, "all") == 0;
-}
-
-static bool tune_is_wanted(const struct tune_command *command, int v)
-{
-    return !command->strategy || is_all(command) || tune_is_called(&variants[v], command->strategy);
-}
-
-/* What is not said twice: of one stack that is given, a strategy is tried once. */
-static bool is_tried(const struct tune_command *command, int v)
-{
-    bool again = v > 0 && strcmp(variants[v - 1].strategy, variants[v].strategy) == 0 &&
-                 tune_is_wanted(command, v - 1) && given(command, "stack");
-    return tune_is_wanted(command, v) && !again;
-}
-
-/* What the command line gives of a degree; 0: nothing, or no whole number. */
-static int64_t degree_of(const struct tune_command *command, const char *path)
-{
-    const char *text = given(command, path);
-    char *end = NULL;
-    long value = text ? strtol(text, &end, 10) : 0;
-    return end && *text && *end == '\0' && value > 0 ? value : 0;
-}
-
-static const char PIPELINE[] = "parallelism.pipeline", VIRTUAL[] = "parallelism.virtual";
-
-/* The scenario with a strategy and its stack, where none is given; variant: or NULL. split:
- * without what splits blocks. split false leaves out degrees that split blocks over stages. */
-static void load_with(struct scenario_set *out, struct tune_command *command,
-    const struct variant *variant, bool split, struct diag *diag)
-{
-    VEC(struct scenario_override) all = {0};
-    for (int i = 0; i < command->overrides.list.n; i++) {
-        struct scenario_override at = command->overrides.list.at[i];
-        if (split || (strcmp(at.key, PIPELINE) != 0 && strcmp(at.key, VIRTUAL) != 0))
-            vec_push(&all, at);
-    }
-    if (variant)
-        vec_push(&all,
-            ((struct scenario_override){"strategy",
-                !command->strategy || is_all(command) ? variant->strategy : command->strategy}));
-    if (variant && variant->stack && !given(command, "stack"))
-        vec_push(&all, ((struct scenario_override){"stack", variant->stack}));
-    scenario_load(out, command->file, all.at, all.n, &command->arena, diag);
-    vec_free(&all);
-}
-
-/* A search shares blocks and batch out over the stages that are given, where the scenario itself
- * cannot. */
-static void load_variant(struct scenario_set *out, struct tune_command *command,
-    const struct variant *variant, struct diag *diag)
-{
-    struct tune_options *options = &command->options;
-    struct scenario_set plain = {0};
-    struct diag own = DIAG_INIT;
-    load_with(out, command, variant, true, diag);
-    int64_t stages = degree_of(command, PIPELINE), chunks = degree_of(command, VIRTUAL);
-    if (diag->worst == STATUS_OK || (stages == 0 && chunks == 0))
-        return;
-    load_with(&plain, command, variant, false, &own);
-    if (own.worst != STATUS_OK || (plain.points[0].options.strategy.kind != STRATEGY_MEGATRON &&
-                                      (variant || !is_model(&plain))))
-        return;
-    options->pipeline = stages;
-    options->virtual_stages = chunks;
-    *out = plain;
-    *diag = own;
-}
-
-/* All strategies that the job can be run with, one after the other; none: why the first cannot. */
-static void tune_load_all(struct scenario_set *set, struct tune_command *command, struct diag *diag)
-{
-    struct diag first = DIAG_INIT;
-    VEC(struct scenario_point) points = {0};
-    int each = 0, n = 0;
-    for (int v = 0; v < VARIANTS; v++) {
-        struct scenario_set one = {0};
-        struct diag own = DIAG_INIT;
-        if (!is_tried(command, v))
-            continue;
-        load_variant(&one, command, &variants[v], &own);
-        if (own.worst != STATUS_OK) {
-            first = first.worst == STATUS_OK ? own : first;
-            continue;
-        }
-        *set = one;
-        each = one.n_points;
-        n++;
-        for (int i = 0; i < each; i++)
-            vec_push(&points, one.points[i]);
-    }
-    if (n == 0) {
-        diag_merge(diag, &first);
-        return;
-    }
-    set->points = ARENA_ARRAY(&command->arena, struct scenario_point, points.n);
-    memcpy(set->points, points.at, sizeof *set->points * (size_t)points.n);
-    set->n_points = points.n;
-    command->options.variants = n;
-    vec_free(&points);
-}
-
-/* The scenario is loaded as it is first, to know whether it is a model and what its batch is.
- * Candidates of a model are compared at one global batch, else the fastest would be the one with
- * the largest. */
-static void tune_load(struct scenario_set *set, struct tune_command *command, struct diag *diag)
-{
-    struct tune_options *options = &command->options;
-    bool all = is_all(command);
-    if (!all && command->strategy)
-        vec_push(
-            &command->overrides.list, ((struct scenario_override){"strategy", command->strategy}));
-    load_variant(set, command, NULL, diag);
-    if (diag->worst != STATUS_OK)
-        return;
-    *diag = DIAG_INIT; /* what the scenario's own strategy does not read, another one of the search
-                          may */
-    command->is_model = is_model(set);
-    if (!all && (!command->is_model || given(command, "stack")) &&
-        (command->strategy || !command->is_model))
-        return;
-    if (!all && given(command, "strategy"))
-        command->strategy = given(command, "strategy");
-    int64_t batch = set->points[0].options.strategy.train.global_batch;
-    if (options->global_batch == 0 && batch > 0)
-        options->global_batch = (int)batch;
-    if (options->global_batch == 0) {
-        diag_input(diag, (struct source_pos){.file = command->file},
-            "strategies are compared at one batch: give --global-batch N, the sequences of a step "
-            "of the whole job, as in --global-batch 512");
-        return;
-    }
-    if (!all && command->strategy) /* it goes in with its stack */
-        command->overrides.list.n -=
-            command->overrides.list.n > 0 &&
-            strcmp(command->overrides.list.at[command->overrides.list.n - 1].key, "strategy") == 0;
-    tune_load_all(set, command, diag);
-}
 
 static void print_list(FILE *out, const char *head, const char *const *list, int n)
 {
@@ -238,7 +49,8 @@ void tune_print_held(
     }
     const char *held[6], *left[8], *not_possible[2];
     int n_held = 0, n_left = 0, n_not_possible = 0;
-    bool tried = is_all(command) || (command->is_model && !command->strategy); /* each of them */
+    bool tried =
+        tune_is_all(command) || (command->is_model && !command->strategy); /* each of them */
     if (!all && layouts)
         held[n_held++] = "strategy megatron";
     held[n_held++] = arena_printf(arena, "precision %s, optimizer %s",
@@ -248,7 +60,7 @@ void tune_print_held(
             point->options.stack_path ? files_name_from(arena, NULL, point->options.stack_path)
                                       : "none: eager kernels");
     else
-        held[n_held++] = given(command, "stack")
+        held[n_held++] = tune_given(command, "stack")
                              ? "the stack given"
                              : "stacks: megatron-core for megatron, torch-compile (FSDP1) and "
                                "torchtitan (FSDP2, eager) for fsdp, torch-compile for ddp, eager "

@@ -61,6 +61,15 @@ void tune_emit(const struct tune_command *command, const struct scenario_set *se
     const struct tune *tune, struct diag *diag);
 extern const char *const tune_trainers[]; /* "torchtitan", ..., NULL */
 
+/* ---- tune_load.c ---- */
+
+/* The points that a search begins with; sets what follows for the command: is_model, and the batch
+ * and the degrees that the options then have. */
+void tune_load(struct scenario_set *set, struct tune_command *command, struct diag *diag);
+/* What the command line gives of a setting, the last time; NULL: nothing. */
+const char *tune_given(const struct tune_command *command, const char *path);
+bool tune_is_all(const struct tune_command *command); /* --strategy all */
+
 /* ---- tune_layout.c ---- */
 
 struct table;
