@@ -146,6 +146,33 @@ static void lognormal_has_mean_one(void **state)
     assert_true(rng_gaussian(&stream, 0) == 0);
 }
 
+/* The quantile function in parts: the moments of the distribution, its tails, and one step of the
+ * stream for each draw. */
+static void many_of_one_sigma(void **state)
+{
+    (void)state;
+    const double s = 0.02, v = s * s;
+    struct rng_lognormal jitter = {0};
+    struct rng_stream stream = rng_stream(3, 1, 4);
+    rng_lognormal_prepare(&jitter, s);
+    int below[] = {0, 0, 0, 0};
+    const double normal[] = {-3, -1, 0.5, 2.9}, share[] = {0.001350, 0.158655, 0.691462, 0.998134};
+    for (int i = 0; i < N; i++) {
+        x[i] = rng_lognormal_drawn(&jitter, &stream);
+        for (int k = 0; k < 4; k++)
+            below[k] += log(x[i]) < s * normal[k] - v / 2;
+    }
+    assert_true(stream.counter == N);
+    check(x, 1, sqrt(exp(v) - 1), exp(4 * v) + 2 * exp(3 * v) + 3 * exp(2 * v) - 3);
+    for (int k = 0; k < 4; k++)
+        assert_true(
+            fabs(below[k] / (double)N - share[k]) < BOUND * sqrt(share[k] * (1 - share[k]) / N));
+    stream = rng_stream(1, 2, 3);
+    double first = rng_lognormal_drawn(&jitter, &stream);
+    if (first != 0x1.01efbe8336d0bp+0)
+        fail_msg("%a", first); /* golden, as those above */
+}
+
 /* One draw is any of them. The logarithm of the greatest of 8 has the mean and standard deviation
  * of the greatest of 8 normal draws (Harter, Biometrika 48 (1961), table 1: 1.42360; variance
  * 0.37290, Sarhan and Greenberg), of 2^40 (quantiles by the closed form) half of them lie below the
@@ -225,6 +252,7 @@ int main(void)
         cmocka_unit_test(streams_are_uncorrelated),
         cmocka_unit_test(distributions_have_their_moments),
         cmocka_unit_test(lognormal_has_mean_one),
+        cmocka_unit_test(many_of_one_sigma),
         cmocka_unit_test(the_greatest_of_many_is_drawn_at_once),
         cmocka_unit_test(draws_are_multiples_of_2_to_the_minus_30),
         cmocka_unit_test(normal_scores_are_what_is_expected),

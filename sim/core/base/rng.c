@@ -13,28 +13,11 @@
 #include <gsl/gsl_rng.h>
 #include <math.h>
 
-static uint64_t rng_mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 struct rng_stream rng_stream(uint64_t seed, uint32_t entity_kind, uint64_t entity_id)
 {
     uint64_t key = rng_mix(seed + UINT64_C(0x9e3779b97f4a7c15));
     key = rng_mix(key ^ ((uint64_t)entity_kind << 32) ^ UINT64_C(0x5851f42d4c957f2d));
     return (struct rng_stream){.key = rng_mix(key ^ entity_id)};
-}
-
-static uint64_t rng_next(struct rng_stream *stream)
-{
-    return rng_mix(stream->key + UINT64_C(0x9e3779b97f4a7c15) * ++stream->counter);
-}
-
-double rng_uniform(struct rng_stream *stream)
-{
-    return (double)(rng_next(stream) >> 11) * 0x1p-53;
 }
 
 /* GSL's view of a stream. GSL wants an unsigned long of at most max; 32 bits are enough for
@@ -78,9 +61,26 @@ double rng_gaussian(struct rng_stream *stream, double sigma)
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
 {
     gsl_rng rng = as_gsl(stream);
-    /* exp(N(zeta, sigma)) has mean exp(zeta + sigma^2 / 2). Every kernel draws one:
-     * gsl_ran_lognormal, by the polar method, would take a fifth of a run's time more. */
+    /* exp(N(zeta, sigma)) has mean exp(zeta + sigma^2 / 2). */
     return rng_rounded(exp(gsl_ran_gaussian_ziggurat(&rng, sigma) - sigma * sigma / 2));
+}
+
+/* (0, 1) -> quantile */
+static double lognormal_quantile(double sigma, double uniform)
+{
+    return rng_rounded(exp(sigma * gsl_cdf_ugaussian_Pinv(uniform) - sigma * sigma / 2));
+}
+
+void rng_lognormal_prepare(struct rng_lognormal *jitter, double sigma)
+{
+    jitter->sigma = sigma;
+    for (int i = 1; i < RNG_PARTS; i++)
+        jitter->at[i] = lognormal_quantile(sigma, (double)i / RNG_PARTS);
+}
+
+double rng_lognormal_outer(const struct rng_lognormal *jitter, double uniform)
+{
+    return lognormal_quantile(jitter->sigma, fmax(uniform, 0x1p-54));
 }
 
 /* Of n independent draws with distribution F the greatest is at F^-1(u^(1/n)); expm1 keeps the
