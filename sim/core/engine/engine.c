@@ -38,6 +38,13 @@ void engine_prepare(struct engine *engine, uint32_t kind, engine_preparer prepar
     engine->prepares = true;
 }
 
+void engine_begin_at(struct engine *engine, ps_t time)
+{
+    BUG_IF(engine->seq > 0 || time < 0, "%llu events were scheduled",
+        (unsigned long long)engine->seq);
+    engine->now = time;
+}
+
 /* Without a branch: no processor predicts which of two events comes first. */
 static bool before(const struct event *a, const struct event *b)
 {

@@ -62,6 +62,9 @@ void engine_release(struct engine *engine);
 uint32_t engine_register(struct engine *engine, engine_handler handle, void *self);
 void engine_prepare(struct engine *engine, uint32_t kind, engine_preparer prepare);
 
+/* The clock of an engine that has had no event begins there. */
+void engine_begin_at(struct engine *engine, ps_t time);
+
 /* BUG when time lies in the past. */
 void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target, uint64_t arg);
 

@@ -317,6 +317,7 @@ static void communicator_begin(struct sim *sim, struct communicator *comm)
     double links = communicator_is_message(comm)
                        ? 1
                        : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.hw);
+    comm->noise.counter = comm->op;
     double jitter = sigma > 0 ? rng_lognormal_max(&comm->noise, sigma, links) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
@@ -327,6 +328,7 @@ static void communicator_begin(struct sim *sim, struct communicator *comm)
 static void communicator_begin_next(struct sim *sim, struct communicator *sibling)
 {
     sibling->cost = sibling->next;
+    sibling->op = sibling->next_op;
     sibling->follows = false;
     communicator_begin(sim, sibling);
 }
@@ -338,10 +340,13 @@ static void communicator_begin_next(struct sim *sim, struct communicator *siblin
 static void begin_all(struct sim *sim, struct communicator *comm)
 {
     const struct coll_cost cost = comm->cost;
+    struct party first = party_of(sim, comm, 0);
+    comm->op = queue_drawn_at(sim, &sim->ranks[first.rank].queues[first.queue], 0);
     communicator_begin(sim, comm);
     for (int i = comm->sibling; i >= 0; i = sim->meetings.all[i].sibling) {
         struct communicator *sibling = &sim->meetings.all[i];
         sibling->next = cost;
+        sibling->next_op = comm->op;
         sibling->follows = true;
         if (!sibling->busy)
             communicator_begin_next(sim, sibling);
@@ -455,9 +460,12 @@ static void communicator_finish(struct sim *sim, const struct ended *comm, struc
 static void tell(const struct sim *sim)
 {
     const struct queue *queue = &sim->ranks[0].queues[STREAM_COMPUTE];
-    if (sim->options->progress && queue->n_ops > 0)
-        sim->options->progress->thousandths =
-            (int)(1000 * (queue->step + (double)queue->position / queue->n_ops) / sim->total_steps);
+    if (!sim->options->progress || queue->n_ops == 0)
+        return;
+    double ops = (double)queue->n_ops,
+           begun = sim->after ? (double)sim->after->warm.queues[STREAM_COMPUTE].done : 0;
+    sim->options->progress->thousandths =
+        (int)(1000 * ((double)queue->done - begun) / (ops * sim->total_steps - begun));
 }
 
 void communicator_on_end(void *self, const struct event *event)
@@ -477,4 +485,5 @@ void communicator_on_end(void *self, const struct event *event)
         communicator_hold(sim, party_of(sim, comm, i), 0, 0);
     for (int i = 0; i < comm->n_parties; i++)
         communicator_finish(sim, &ended, party_of(sim, comm, i));
+    warm_look(sim);
 }

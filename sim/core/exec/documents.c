@@ -16,9 +16,9 @@ static uint64_t data_rank(const struct mesh *mesh, int rank)
 static struct rng_stream documents_stream_of(
     const struct sim *sim, const struct rank *rank, int32_t step, int32_t micro_batch)
 {
-    enum { RANK_BITS = 40, STEP_BITS = 16 };
-    uint64_t number = data_rank(&sim->plan->mesh, rank->number) << RANK_BITS | (uint64_t)step
-                                                                                   << STEP_BITS;
+    enum { RANK_BITS = 40, STEP_BITS = 16, FIRST_MEASURED = 1 << 15 };
+    uint64_t place = (uint64_t)(step - sim->options->warmup_steps + FIRST_MEASURED),
+             number = data_rank(&sim->plan->mesh, rank->number) << RANK_BITS | place << STEP_BITS;
     return rng_stream(
         (uint64_t)sim->options->seed, ENTITY_DOCUMENTS, number | (uint64_t)micro_batch);
 }

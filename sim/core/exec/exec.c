@@ -178,6 +178,7 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
     rank->share = 1;
     rank->memory_slowdown = rank->traffic = 1;
     rank->compute_s = sim->costs.sm_states.at[0].compute_s;
+    rank->alone_s = ARENA_ARRAY(sim->arena, double, sim->plan->kernels.n);
     rank->pairs_step = -1;
     if (!sim->fold.on && documents_vary(sim)) /* else all have the mean */
         rank->pairs = ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
@@ -187,8 +188,8 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
         const struct plan_fold *fold = rank->tables->fold;
-        rank->queues[q] = (struct queue){
-            .n_ops = plan_fold_queue_ops(fold, q), .noise = queue_noise(sim, rank->number, q)};
+        rank->queues[q] = (struct queue){.n_ops = plan_fold_queue_ops(fold, q),
+            .noise_key = queue_noise(sim, rank->number, q).key};
         if (rank->queues[q].n_ops == 0)
             continue;
         rank->queues[q].cursor = plan_cursor_first(fold, q);
@@ -329,6 +330,8 @@ static void sim_begin(struct sim *sim, bool keeps_ledgers)
     setup_programs(sim);
     communicator_setup(sim);
     setup_kernels(sim);
+    if (sim->options->noise.kernel_jitter > 0)
+        rng_lognormal_prepare(&sim->kernel_jitter, sim->options->noise.kernel_jitter);
     setup_ranks(sim, speeds);
     int32_t most_steps = sim->total_steps + (sim->lengthens ? MOST_WARMUP : 0);
     sim->measure.step_end = ARENA_ARRAY(sim->arena, ps_t, most_steps);
@@ -338,8 +341,12 @@ static void sim_begin(struct sim *sim, bool keeps_ledgers)
     trace_setup(sim);
     if (sim->memory.out_of_memory)
         return;
-    for (int r = 0; r < sim->n_ranks; r++)
+    if (sim->after)
+        warm_resume(sim);
+    for (int r = 0; r < sim->n_ranks && !sim->after; r++)
         host_begin_step(sim, r);
+    if (sim->lengthens)
+        warm_expect(sim);
     schedule(sim, &sim->options->link_events, sim->events.links);
     schedule(sim, &sim->options->gpu_events, sim->events.slow);
 }
@@ -407,6 +414,7 @@ static struct sim *sim_open(struct exec_result *out, const struct plan *plan, co
     sim->result = out;
     sim->n_queues = plan->queues.n;
     sim->fold.simulated_share = 1;
+    sim->warm.taken_at = INT64_MAX;
     BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
     sim->machine = machine;
@@ -427,6 +435,8 @@ static void sim_close(struct sim *sim)
     vec_free(&sim->costs.sm_states);
     vec_free(&sim->measure.spans);
     vec_free(&sim->measure.host_spans);
+    vec_free(&sim->warm.spans);
+    vec_free(&sim->warm.host_spans);
     free(sim);
 }
 
@@ -482,6 +492,7 @@ void sim_warm_longer(struct sim *sim, int32_t step)
     for (int r = 0; r < sim->n_ranks; r++)
         sim->ranks[r].spent = (struct exec_breakdown){0};
     ledger_forget_measured(sim);
+    warm_expect(sim);
 }
 
 /* The job as one rank of each program: until its measured steps are steady once more, with more
@@ -510,6 +521,20 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
     }
 }
 
+/* The one measured step is the one that hosts are in already where a run with noise begins
+ * (warm.c): what they have done of it is part of that run's timeline. */
+static void trace_first_of_programs(const struct sim *all, struct exec_options *quiet)
+{
+    quiet->n_trace_ranks = 0;
+    if (all->options->n_trace_ranks == 0 || all->options->steps > 1)
+        return;
+    int *first = ARENA_ARRAY(all->arena, int, all->plan->n_programs);
+    for (int p = 0; p < all->plan->n_programs; p++)
+        first[p] = plan_first_rank(all->plan, p);
+    quiet->trace_ranks = first;
+    quiet->n_trace_ranks = all->plan->n_programs;
+}
+
 /* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are
  * those of the run itself unless they drained the GPU. Where links differ, the rank sees only the
  * links that its collectives use. */
@@ -518,7 +543,7 @@ static struct sim *sim_reference(
 {
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
-    quiet->n_trace_ranks = 0;
+    trace_first_of_programs(all, quiet);
     if (all->fold.uneven)
         quiet->gpu_events.n = 0;
     return simulate_folded(out, all->plan, all->costs.hw, quiet, all->arena);
@@ -588,7 +613,10 @@ static void simulate_ranks(struct sim *sim)
         warm_up(sim, floor > MOST_WARMUP_OF_ALL || warmup < MOST_WARMUP_OF_ALL
                          ? warmup
                          : MOST_WARMUP_OF_ALL);
-    else if (warmup > 0 && floor == 0)
+    else if (reference->one->warm.ranks && !sim->options->noisy_warmup && !sim->fold.uneven) {
+        warm_up(sim, warmup);
+        sim->after = reference->one;
+    } else if (warmup > 0 && floor == 0)
         warm_up(sim, 1); /* a host ahead of its GPU is part of a steady step */
     sim_follow(sim, reference->one);
     if (!reference->ended)

@@ -55,10 +55,13 @@
  * it had freed), sometimes later, and the host stands for each. The quiet run of a rank of each
  * program has as many steps of warm-up, warmup_steps at least and 8 at most, as it needs until a
  * step makes no segment and takes as long as the one before: where it makes one the run goes on for
- * a step, where a step took longer it is made once more. Noise is put on its last warmup_steps and
- * its measured steps. A job that is not steady then has retries in its steps (alloc_retries_a_step)
- * or makes segments (alloc_stall_s): they are part of its speed. Where links or GPUs change at a
- * time after the start, warm-up is as asked for, as these times count from the first step.
+ * a step, where a step took longer it is made once more. Noise is put on the last quarter of its
+ * last step of warm-up, where all ranks begin as the quiet ones stand (warm.c), and on its measured
+ * steps; of a job in whose warm-up no collective ends so late, or in which GPUs are slower than
+ * others or drain in the allocator, on warmup_steps whole ones. A job that is not steady then has
+ * retries in its steps (alloc_retries_a_step) or makes segments (alloc_stall_s): they are part of
+ * its speed. Where links or GPUs change at a time after the start, warm-up is as asked for, as
+ * these times count from the first step.
  *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is
  * recorded (exec_span), and what the host thread did in it (exec_host_span). Off by default; it
@@ -160,6 +163,7 @@ struct exec_options {
     bool no_contention;         /* kernels run beside collectives as if alone */
     bool one_by_one;            /* for tests: an event for every kernel; times are the same */
     bool from_the_start;        /* for tests: no more warm-up than warmup_steps */
+    bool noisy_warmup;          /* for tests: all steps of warm-up with noise */
     bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a
                        folded run */
 };

@@ -139,6 +139,14 @@ static void host_begins_at(struct rank *rank, int32_t op)
     rank->host_first_s = plan_fold_host_s(rank->tables->fold, op);
 }
 
+/* As queue_drawn_at(), of the burst's first op; a draw takes a step of the stream, seldom more. */
+static uint64_t host_drawn_at(const struct sim *sim, const struct rank *rank)
+{
+    enum { STEPS_A_DRAW = 16 };
+    int64_t steps = rank->host_step - sim->options->warmup_steps;
+    return (uint64_t)((steps * rank->tables->n_ops + rank->host_first) * STEPS_A_DRAW);
+}
+
 /* A new segment begins now with op first, whose cost the host pays; it may stop from op `from` on.
  */
 static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_t from)
@@ -148,6 +156,7 @@ static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_
     host_begins_at(rank, first);
     double sigma =
         host_jitter(sim, plan_fold_host_s(fold, plan_fold_block(fold, from)) - rank->host_first_s);
+    rank->host_noise.counter = host_drawn_at(sim, rank);
     rank->host_factor = sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1;
     if (sim->fold.hosts_behind > 0)
         rank->host_factor *= exp(sim->fold.hosts_behind * sigma);
@@ -160,6 +169,33 @@ void host_begin_step(struct sim *sim, int rank)
 {
     trace_host_step(sim, rank);
     begin_segment(sim, rank, 0, 0);
+}
+
+void host_resume(struct sim *sim, int rank_index, const struct rank *quiet)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    const struct ledger *before = sim->memory.before ? &sim->memory.before[rank->program] : NULL;
+    ps_t now = sim->machine->engine.now;
+    rank->host_base = quiet->host_base;
+    rank->host_first = quiet->host_first;
+    rank->host_first_s = quiet->host_first_s;
+    rank->host_factor = quiet->host_factor;
+    rank->host_step = quiet->host_step;
+    rank->host_state = quiet->host_state;
+    host_ends_at(rank, quiet->host_end);
+    host_draw_pause(sim, rank, now);
+    while (before && rank->next_stop < before->stops.n) {
+        const struct ledger_stop *stop = &before->stops.at[rank->next_stop];
+        if (stop->step > rank->host_step ||
+            (stop->step == rank->host_step && stop->op >= rank->host_end))
+            break;
+        rank->next_stop++;
+    }
+    if (rank->host_state != HOST_RUNNING)
+        return;
+    ps_t end = issued_at(rank, plan_fold_host_s(rank->tables->fold, rank->host_end));
+    engine_at(
+        &sim->machine->engine, end > now ? end : now, sim->events.host, (uint32_t)rank_index, 0);
 }
 
 /* The allocator has done what op `at` asks for; the host was in CUDA's own calls for it. A new
@@ -249,6 +285,7 @@ static bool end_segment(struct sim *sim, int rank_index)
     struct rank *rank = &sim->ranks[rank_index];
     int32_t at = rank->host_end;
     ahead_settle(sim, rank_index);
+    warm_look(sim);
     if (at == rank->tables->n_ops) {
         trace_host_segment(sim, rank_index, HOST_WORK, sim->machine->engine.now);
         if (rank->host_step + 1 == sim->total_steps) {

@@ -36,7 +36,7 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
-    queue->draws = queue_draw(sim, rank, queue, queue->op);
+    queue->draws = queue_draw(sim, rank, queue, queue->op, 0);
     queue->state = QUEUE_RUNNING;
     rank->waiting &= ~queue_bit(queue_index);
     rank->running |= queue_bit(queue_index);
@@ -377,21 +377,27 @@ static double running_isolated_ps(const struct sim *sim, const struct rank *rank
     return queue_isolated_ps(sim, rank, op->index, queue->draws);
 }
 
+static void give_share(const struct sim *sim, struct rank *rank, double share)
+{
+    rank->share = share;
+    memset(rank->alone_s, 0, sizeof *rank->alone_s * (size_t)sim->plan->kernels.n);
+}
+
 void queue_set_share(struct sim *sim, int rank_index, double share)
 {
     struct rank *rank = &sim->ranks[rank_index];
     account_progress(sim, rank_index);
     double old_share = rank->share;
-    rank->share = share;
+    give_share(sim, rank, share);
     schedule_ends(sim, rank_index);
     for
         EACH_QUEUE(q, rank->running)
         {
             struct queue *queue = &rank->queues[q];
             double now_ps = running_isolated_ps(sim, rank, (int)q);
-            rank->share = old_share;
+            give_share(sim, rank, old_share);
             double before_ps = running_isolated_ps(sim, rank, (int)q);
-            rank->share = share;
+            give_share(sim, rank, share);
             queue->alone_ps += llround(queue->left * (now_ps - before_ps));
         }
 }

@@ -83,7 +83,7 @@ struct queue {
     ps_t alone_ps;             /* running op: of the whole op without collectives beside it */
     struct kernel_draws draws; /* running op */
     double spent_ps;           /* running op: time at earlier speeds */
-    struct rng_stream noise;
+    uint64_t noise_key;        /* of its stream of numbers */
 };
 
 /* Kernels of the compute queue that will follow the running one without a gap: see ahead.c. */
@@ -94,7 +94,6 @@ struct ahead {
     struct ahead_kernel {
         ps_t end;
         struct kernel_draws draws;
-        uint64_t undrawn; /* where the noise stood before this one drew from it */
     } kernels[AHEAD];
 };
 
@@ -152,6 +151,7 @@ struct rank {
     ps_t comm_total;   /* in collectives before that */
     /* what collectives do to kernels: */
     const double *compute_s; /* of each kernel on the SMs that they leave */
+    double *alone_s;         /* of each kernel, when no collective is there; 0: not known yet */
     double memory_slowdown;  /* of memory time */
     double traffic;          /* of both, kernel_traffic() */
     ps_t held_since;         /* the collectives that are: since this instant these */
@@ -181,6 +181,7 @@ struct communicator {
     bool follows; /* without a party: when it ends it begins what its siblings have begun, at this
                      cost: */
     struct coll_cost next;
+    uint64_t op, next_op; /* what it draws by */
     ps_t start;
     struct coll_cost cost;
     struct link_weight *uses; /* for collectives that load links as uses_of does */
@@ -301,10 +302,25 @@ struct memory {
     int oom_program;
 };
 
+/* A rank of each program at an instant of the last step of warm-up of a quiet run (warm.c). */
+struct warm {
+    int64_t taken_at; /* ops of the first rank's compute queue after which it is taken; INT64_MAX:
+                         not at all, or no more */
+    ps_t now;
+    struct rank *ranks;   /* NULL: it was not taken */
+    struct queue *queues; /* n_queues of each, in the order of programs */
+    int32_t steps;        /* that all of them have ended */
+    /* What ranks that are traced had done of the last step by then: hosts are ahead. */
+    VEC(struct exec_span) spans;
+    VEC(struct exec_host_span) host_spans;
+};
+
 struct sim {
     const struct plan *plan;
     const struct exec_options *options;
     int32_t total_steps;
+    struct warm warm;               /* of this run */
+    const struct sim *after;        /* the quiet run whose warm-up it has; NULL: it has its own */
     struct exec_options *lengthens; /* those above, whose warm-up may get longer as the run goes on;
                                        NULL: it may not */
     struct arena *arena;
@@ -320,6 +336,7 @@ struct sim {
     struct queue *queues; /* of all ranks, n_queues each */
     struct meetings meetings;
     struct costs costs;
+    struct rng_lognormal kernel_jitter;
     struct memory memory;
     struct measure measure;
     struct exec_result *result;
@@ -411,6 +428,19 @@ static inline plan_wait unsatisfied_wait(
  * is the same. */
 void sim_warm_longer(struct sim *sim, int32_t step);
 
+/* warm.c: a run with noise begins where a quiet one stands near the end of its warm-up. */
+/* The warm-up of this run, which is quiet, is as long as its options say now. */
+void warm_expect(struct sim *sim);
+/* It may be the instant: a host's burst is over, or a collective. */
+void warm_take(struct sim *sim);
+static inline void warm_look(struct sim *sim)
+{
+    if (__builtin_expect(sim->warm.taken_at < INT64_MAX, 0))
+        warm_take(sim);
+}
+/* Of all ranks of a run that has begun no step, at that instant; of sim->after. */
+void warm_resume(struct sim *sim);
+
 /* timing.c */
 void timing_result(struct sim *sim);
 
@@ -434,12 +464,22 @@ void queue_count(struct sim *sim, struct rank *rank, int queue, ps_t end);
  * micro-batch. */
 void documents_draws(
     const struct sim *sim, struct rank *rank, int32_t step, int32_t op, struct kernel_draws *draws);
-static inline struct kernel_draws queue_draw(
-    const struct sim *sim, struct rank *rank, struct queue *queue, int32_t op)
+/* Noise goes by where an op stands beside the first measured one of its queue, whatever came before
+ * it: runs that differ in something else draw the same for the same op. `further`: of the
+ * op that comes this number of ops after the one that the queue is at. */
+static inline uint64_t queue_drawn_at(
+    const struct sim *sim, const struct queue *queue, int64_t further)
 {
-    double sigma = sim->options->noise.kernel_jitter;
-    struct kernel_draws draws = {
-        .jitter = sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1, .compute = 1};
+    return (uint64_t)(queue->done + further - sim->options->warmup_steps * queue->n_ops);
+}
+static inline struct kernel_draws queue_draw(
+    const struct sim *sim, struct rank *rank, struct queue *queue, int32_t op, int64_t further)
+{
+    struct rng_stream stream = {queue->noise_key, queue_drawn_at(sim, queue, further)};
+    struct kernel_draws draws = {.jitter = sim->kernel_jitter.sigma > 0
+                                               ? rng_lognormal_drawn(&sim->kernel_jitter, &stream)
+                                               : 1,
+        .compute = 1};
     if (rank->pairs)
         documents_draws(sim, rank, queue->step, op, &draws);
     return draws;
@@ -469,10 +509,29 @@ static inline double queue_speed(const struct rank *rank, const struct kernel_co
 {
     return rank->drawn.of[cost->speed] * rank->share;
 }
+/* A kernel without collectives beside it, jitter apart, seconds: kept for each rank, as two square
+ * roots for every kernel that runs are a tenth of a run's time. */
+static inline double queue_alone_s(
+    const struct sim *sim, const struct rank *rank, int kernel, double compute)
+{
+    double *kept = &rank->alone_s[kernel];
+    if (*kept > 0 && compute == 1)
+        return *kept;
+    const struct kernel_cost *cost = &sim->costs.kernels[kernel];
+    double compute_s =
+        compute * sim->costs.sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
+    double alone_s = kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s;
+    if (compute == 1)
+        *kept = alone_s;
+    return alone_s;
+}
 /* How long a kernel takes on the rank as it is now. */
 static inline double queue_kernel_ps(const struct sim *sim, const struct rank *rank, int kernel,
     struct kernel_draws draws, double start_s)
 {
+    if (!rank->sm_state)
+        return (queue_alone_s(sim, rank, kernel, draws.compute) + start_s) * draws.jitter *
+               (double)PS_PER_S;
     const struct kernel_cost *cost = &sim->costs.kernels[kernel];
     double compute_s = draws.compute * rank->compute_s[kernel] / queue_speed(rank, cost),
            memory_s = cost->memory_s * rank->memory_slowdown;
@@ -483,11 +542,7 @@ static inline double queue_kernel_ps(const struct sim *sim, const struct rank *r
 static inline double queue_isolated_ps(
     const struct sim *sim, const struct rank *rank, int kernel, struct kernel_draws draws)
 {
-    const struct kernel_cost *cost = &sim->costs.kernels[kernel];
-    double compute_s =
-        draws.compute * sim->costs.sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
-    return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * draws.jitter *
-           (double)PS_PER_S;
+    return queue_alone_s(sim, rank, kernel, draws.compute) * draws.jitter * (double)PS_PER_S;
 }
 
 /* speeds.c: of each rank's GPU; NULL: GPUs are alike. */
@@ -533,6 +588,8 @@ static inline int64_t host_reached(const struct rank *rank)
  * event anyway.) */
 int64_t host_wants(const struct rank *rank);
 void host_begin_step(struct sim *sim, int rank);
+/* The host is where it stands in a quiet run: at work on the burst that it is in, or blocked. */
+void host_resume(struct sim *sim, int rank, const struct rank *quiet);
 /* Log-standard deviation of a burst of so much work. */
 double host_jitter(const struct sim *sim, double work_s);
 /* When the rank's host thread stops for a while the next time, counted from `after`. */
@@ -571,6 +628,8 @@ bool ledger_drains_from(const struct sim *sim, int32_t step);
 void trace_setup(struct sim *sim);
 void trace_record(struct sim *sim, int rank, int queue, struct exec_span span);
 void trace_host_step(struct sim *sim, int rank); /* the host begins a step */
+/* Nothing of the last step is in the timeline but what is in that of sim->after. */
+void trace_resume(struct sim *sim);
 /* The host burst up to host_end is over; what keeps the host from going on ends now, or is nothing.
  */
 void trace_host_segment(struct sim *sim, int rank, enum exec_host_kind blocked, ps_t until);

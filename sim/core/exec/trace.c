@@ -138,6 +138,27 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
     vec_push(&sim->measure.host_spans, span);
 }
 
+void trace_resume(struct sim *sim)
+{
+    const struct warm *warm = &sim->after->warm;
+    for (int r = 0; r < sim->n_ranks && sim->measure.traced; r++) {
+        for (int i = 0; i < warm->spans.n && sim->measure.traced[r]; i++) {
+            struct exec_span span = warm->spans.at[i];
+            bool its_own = span.rank == sim->ranks[r].program;
+            span.rank = r;
+            if (its_own)
+                vec_push(&sim->measure.spans, span);
+        }
+        for (int i = 0; i < warm->host_spans.n && sim->measure.traced[r]; i++) {
+            struct exec_host_span span = warm->host_spans.at[i];
+            bool its_own = span.rank == sim->ranks[r].program;
+            span.rank = r;
+            if (its_own)
+                vec_push(&sim->measure.host_spans, span);
+        }
+    }
+}
+
 /* ---- what a run leaves ---- */
 
 /* Spans by rank; of one rank they stand so already, and are millions in a long pipeline: the arena

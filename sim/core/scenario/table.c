@@ -358,7 +358,7 @@ static const struct config_field run_fields[] = {
     {FIELD("steps", FIELD_INT, struct exec_options, steps, "measured steps"), .min = 1,
         .max = EXEC_MAX_STEPS},
     {FIELD("warmup_steps", FIELD_INT, struct exec_options, warmup_steps,
-         "steps run before, not measured"),
+         "steps run before, not measured; noise begins three quarters through the last"),
         .min = 0, .max = EXEC_MAX_STEPS},
     {FIELD("seed", FIELD_INT, struct exec_options, seed, "of all random streams"), .min = 0,
         .max = 0x1p62},
