@@ -62,6 +62,7 @@
 
 #include "study/bound.h"
 #include "scenario/identity.h"
+#include "study/tune_axes.h"
 
 /* Tokens of a sequence that a rank of context parallelism has at least, unasked: less than in any
  * published recipe, and so little that a ring's exchange is longer than the attention beside it. */
