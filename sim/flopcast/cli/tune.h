@@ -72,19 +72,12 @@ bool tune_is_all(const struct tune_command *command); /* --strategy all */
 
 /* ---- tune_layout.c ---- */
 
-struct table;
 struct rows;
 
-/* Degrees of a layout; where the candidate is none, unknown. */
-void tune_layout_columns(struct table *table, const struct tune_candidate *candidate);
-/* Kernels of the stage with most work as fast as alone, collectives of tensor, context and expert
- * groups that they wait for, fill and drain of the pipeline, and what the simulation adds to that
- * bound (study/bound.h). */
-void tune_layout_shares(struct table *table, const struct tune_candidate *candidate);
-void tune_layout_cells(struct rows *rows, const struct tune_candidate *candidate);
-
-/* Layouts that differ in more than the chunks of a stage. */
-bool tune_differs(const struct tune_candidate *a, const struct tune_candidate *b);
+/* For people: kernels of the stage with most work as fast as alone, collectives of tensor, context
+ * and expert groups that they wait for, fill and drain of the pipeline, and what the simulation
+ * adds to that bound (study/bound.h). */
+void tune_layout_shares(struct rows *rows, const struct tune_candidate *candidate);
 
 /* Why the first of an order is that, beside those behind it. Nothing where it is no layout. */
 void tune_why(FILE *out, const struct tune *tune, const int *order, int n);

@@ -36,15 +36,21 @@ enum tune_axis_index {
     TUNE_AXES
 };
 
+/* What the chunks of a stage decide. */
+enum {
+    TUNE_OF_CHUNKS = 1 << TUNE_VIRTUAL | 1 << TUNE_FIRST | 1 << TUNE_LAST | 1 << TUNE_OVERLAP_P2P
+};
+
 struct tune_search;
 struct tune_values {
     VEC(int64_t) list;
 };
 
 struct tune_axis {
-    const char *path;    /* of the setting, of type int64_t, int (a choice) or bool */
-    size_t offset, size; /* in struct scenario */
-    unsigned of;         /* bits of enum strategy_kind: where it counts; 0: everywhere */
+    const char *path;         /* of the setting, of type int64_t, int (a choice) or bool */
+    size_t offset, size;      /* in struct scenario */
+    unsigned of;              /* bits of enum strategy_kind: where it counts; 0: everywhere */
+    const char *label, *unit; /* of its column for people, and in a candidate's name */
     /* What is tried of it, at a point that has its values of the axes before it in tune_walked[]:
      * these, or what the function adds. Neither: it is not searched. */
     const int *list;
