@@ -163,8 +163,8 @@ static _Noreturn void tune_leave(struct tune_watch *watch)
 /* What is still to come, by what is left: candidates whose bounds are below the best step, or are
  * not known as they are of other jobs; others only for the places behind it. Time left is by the
  * mean of what ran. */
-static void tune_print_rest(
-    FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
+static const char *tune_rest(
+    struct arena *arena, const struct tune *tune, const struct tune_candidate *best, double s)
 {
     int ran = 0, left = 0, behind = 0;
     for (int i = 0; i < tune->candidates.n; i++) {
@@ -176,12 +176,11 @@ static void tune_print_rest(
         behind += waits && !better;
     }
     if (left > 0)
-        fprintf(
-            out, "; at most %d may be better, about %.0f s", left, s * left / (ran > 0 ? ran : 1));
-    else if (behind > 0)
-        fprintf(out, "; none is faster by its bound, %d may come behind it", behind);
-    else if (!tune->quiet_only)
-        fputs(", without noise; the best are run with it", out);
+        return arena_printf(arena, "; at most %d may be better, about %.0f s", left,
+            s * left / (ran > 0 ? ran : 1));
+    if (behind > 0)
+        return arena_printf(arena, "; none is faster by its bound, %d may come behind it", behind);
+    return tune->quiet_only ? "" : ", without noise; the best are run with it";
 }
 
 /* A better one than what was said last; how many may still be better, and about how long they take.
@@ -203,15 +202,9 @@ static void tune_say(struct tune_watch *watch)
         return;
     watch->said_s = s;
     watch->best_s = best->quiet.step_time_s;
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
-    fprintf(out, "%.0f s: best of %d so far: ", s, ran);
-    tune_name(out, best);
-    fprintf(out, ", %.0f tokens/s", best->quiet.tokens_per_s);
-    tune_print_rest(out, tune, best, s);
-    fclose(out);
+    struct arena arena = ARENA_INIT;
+    const char *text = arena_printf(&arena, "%.0f s: best of %d so far: %s, %.0f tokens/s%s", s,
+        ran, tune_name(&arena, best), best->quiet.tokens_per_s, tune_rest(&arena, tune, best, s));
     flockfile(stderr);
     if (isatty(STDERR_FILENO)) { /* in the place of the line that counts */
         fputs("\r\033[K", stderr);
@@ -220,7 +213,7 @@ static void tune_say(struct tune_watch *watch)
         fprintf(stderr, "%s\n", text);
     }
     funlockfile(stderr);
-    free(text);
+    arena_release(&arena);
 }
 
 static void *tune_look_on(void *self)

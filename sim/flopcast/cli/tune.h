@@ -44,7 +44,7 @@ void tune_print_held(
 
 /* "tp 4, cp 2, pp 4, vp 10, micro-batch 1, checkpointing none", or "FULL_SHARD, micro-batch 1, ..."
  */
-void tune_name(FILE *out, const struct tune_candidate *candidate);
+const char *tune_name(struct arena *arena, const struct tune_candidate *candidate);
 
 /* The candidate as settings of the command's file: what --set gave beside the settings searched,
  * these, what the scenario sweeps. The caller frees the list; texts are in the arena. */

@@ -45,19 +45,19 @@ void tune_layout_shares(struct rows *rows, const struct tune_candidate *candidat
             candidate->is_layout, 100 * part_s[p] / candidate->quiet.step_time_s);
 }
 
-void tune_name(FILE *out, const struct tune_candidate *candidate)
+const char *tune_name(struct arena *arena, const struct tune_candidate *candidate)
 {
     const struct strategy_options *strategy = &candidate->point.options.strategy;
-    if (!candidate->is_layout)
-        fputs(strategy_label(strategy), out);
+    const char *name = candidate->is_layout ? "" : strategy_label(strategy);
     for (int i = TUNE_TENSOR; i < TUNE_AXES; i++) {
         int degree = (int)tune_axis_value(i, &candidate->point);
         bool always = i == TUNE_TENSOR || i == TUNE_PIPELINE;
         if (tune_axes[i].label && (always ? candidate->is_layout : degree > 1))
-            fprintf(out, "%s%s %d", candidate->is_layout && i == TUNE_TENSOR ? "" : ", ",
-                tune_axes[i].label, degree);
+            name = arena_printf(
+                arena, "%s%s%s %d", name, *name ? ", " : "", tune_axes[i].label, degree);
     }
-    fprintf(out, ", micro-batch %d, checkpointing %s", (int)strategy->train.micro_batch,
+    return arena_printf(arena, "%s, micro-batch %d, checkpointing %s", name,
+        (int)strategy->train.micro_batch,
         checkpointing_names[strategy->train.activation_checkpointing]);
 }
 
@@ -74,21 +74,16 @@ static void print_slower(
         most = of_other[p] - of_best[p] > of_other[most] - of_best[most] ? p : most;
         least = of_other[p] - of_best[p] < of_other[least] - of_best[least] ? p : least;
     }
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = out;
-    out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
-    tune_name(out, other);
-    fprintf(out, ": %+.1f %%; %s %+.1f %%", 100 * (other->quiet.step_time_s / step_s - 1),
-        parts[most].name, 100 * (of_other[most] - of_best[most]) / step_s);
+    struct arena arena = ARENA_INIT;
+    const char *text = arena_printf(&arena, "%s: %+.1f %%; %s %+.1f %%", tune_name(&arena, other),
+        100 * (other->quiet.step_time_s / step_s - 1), parts[most].name,
+        100 * (of_other[most] - of_best[most]) / step_s);
     if (of_other[least] < of_best[least])
-        fprintf(out, ", %s %+.1f %%", parts[least].name,
+        text = arena_printf(&arena, "%s, %s %+.1f %%", text, parts[least].name,
             100 * (of_other[least] - of_best[least]) / step_s);
-    fprintf(out, "; %.1f GiB", other->quiet.peak_bytes / 0x1p30);
-    fclose(out);
-    screen_wrap(to, "  ", text);
-    free(text);
+    screen_wrap(
+        out, "  ", arena_printf(&arena, "%s; %.1f GiB", text, other->quiet.peak_bytes / 0x1p30));
+    arena_release(&arena);
 }
 
 /* Layouts of the base that do not fit, and could have been faster. Only those whose bound is

@@ -332,11 +332,6 @@ static void tune_print_best(struct tune_print *print, const int *order, int n, i
     rows_finish(print->out, &table, RECORDS_TABLE);
 }
 
-static void print_set(FILE *out, const char *key, const char *value, struct arena *arena)
-{
-    fprintf(out, " --set %s", words_shell(arena_printf(arena, "%s=%s", key, value), arena));
-}
-
 /* What the command line gave, without what the search or the sweep decides; then the candidate's
  * settings; then its values of what is swept. In this order the last one holds. */
 struct tune_overrides tune_overrides(const struct tune_command *command,
@@ -371,25 +366,19 @@ struct tune_overrides tune_overrides(const struct tune_command *command,
 /* The candidate as a command. */
 static void print_command(const struct tune_print *print, int index)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
     struct arena *arena = print->arena;
     struct tune_overrides overrides =
         tune_overrides(print->command, print->set, &print->tune->candidates.at[index], arena);
-    fprintf(out, "flopcast run %s", words_file(arena, print->command->file));
+    const char *text =
+        arena_printf(arena, "flopcast run %s", words_file(arena, print->command->file));
     for (int i = 0; i < overrides.list.n; i++) {
         const struct scenario_override *one = &overrides.list.at[i];
-        if (strcmp(one->key, "noise") == 0 && strcmp(one->value, "off") == 0)
-            fputs(" --no-noise", out);
-        else
-            print_set(out, one->key, one->value, arena);
+        bool quiet = strcmp(one->key, "noise") == 0 && strcmp(one->value, "off") == 0;
+        text = arena_printf(arena, "%s %s%s", text, quiet ? "--no-noise" : "--set ",
+            quiet ? "" : words_shell(arena_printf(arena, "%s=%s", one->key, one->value), arena));
     }
-    fclose(out);
     fputc('\n', print->out);
     words_command(print->out, "the first: ", text);
-    free(text);
     vec_free(&overrides.list);
 }
 
@@ -526,12 +515,6 @@ static void tune_print_said(const struct tune_print *print, int index)
     const struct tune_rates *rates = best->finalist ? &best->noisy : &best->quiet;
     struct arena *arena = print->arena;
     const struct sure_range *range = sure_of_speed(print->sure, &best->point, rates->mfu);
-    char *name = NULL;
-    size_t n = 0;
-    FILE *memory = open_memstream(&name, &n);
-    BUG_IF(!memory, "open_memstream failed");
-    tune_name(memory, best);
-    fclose(memory);
     const char *usd = rates->usd_per_gtokens > 0 && print->tokens
                           ? arena_printf(arena, "; %s",
                                 sure_said(arena, range, of_all(print, rates->usd_per_gtokens), "$"))
@@ -542,13 +525,13 @@ static void tune_print_said(const struct tune_print *print, int index)
                                      : "";
     int64_t gpus = best->point.options.cluster.gpus;
     const struct hw_gpu *gpu = &best->point.hw.gpu;
-    words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s; %s", name, gpus, plural(gpus),
+    words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s; %s", tune_name(arena, best),
+        gpus, plural(gpus),
         sure_said(arena, range, rates->tokens_per_s,
             arena_printf(arena, "%s/s", words_counted_all(print->set))),
         time, usd,
         sure_said_to_fit(arena, print->sure, rates->peak_bytes + gpu->context_bytes.value,
             gpu->hbm_capacity.value));
-    free(name);
     fputc('\n', print->out);
 }
 

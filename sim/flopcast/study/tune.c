@@ -243,18 +243,6 @@ static bool could_lead(const struct leaders *leaders, double least_s)
     return leaders->n < leaders->keep || least_s < leaders->step_s[leaders->keep - 1];
 }
 
-/* The shortest time of each base so far, none. For free(). */
-static double *best_of_bases(const struct tune *tune)
-{
-    int n = 0;
-    for (int i = 0; i < tune->candidates.n; i++)
-        n = tune->candidates.at[i].base >= n ? tune->candidates.at[i].base + 1 : n;
-    double *best = xcalloc((size_t)n + 1, sizeof *best);
-    for (int b = 0; b < n; b++)
-        best[b] = HUGE_VAL;
-    return best;
-}
-
 /* Of those that bounds may stop every n-th, so that each of n shards has some of all bounds. */
 static int keep_own(struct waiting *order, int n, struct tune *tune)
 {
@@ -299,7 +287,9 @@ static enum status run_waiting(struct tune *tune, const struct waiting *order, i
     }; /* between two looks at who leads; an early leader saves most */
     struct leaders leaders = {.keep = options->keep > 0 ? options->keep : 1};
     leaders.step_s = xcalloc((size_t)leaders.keep, sizeof *leaders.step_s);
-    double *of_base = best_of_bases(tune);
+    double *of_base = xcalloc((size_t)tune->n_bases + 1, sizeof *of_base);
+    for (int b = 0; b < tune->n_bases; b++)
+        of_base[b] = HUGE_VAL;
     int *chosen = xcalloc((size_t)n + 1, sizeof *chosen), at_once = FIRST, ran = 0;
     enum status status = STATUS_OK;
     for (int next = 0; next < n && status == STATUS_OK && !tune->stopped;) {

@@ -118,6 +118,7 @@ struct tune_candidate {
 
 struct tune {
     VEC(struct tune_candidate) candidates; /* in the order of simulation; free with vec_free */
+    int n_bases;
     int count[TUNE_STATE_COUNT];
     int n_refused;       /* combinations that cannot be */
     const char *refusal; /* why the first of them cannot, in the arena */

@@ -543,6 +543,7 @@ void tune_candidates(struct tune *out, const struct scenario_set *set,
             search.base = &bases.at[search.index];
             add_base(&search);
         }
+    out->n_bases = bases.n;
     tune_find_bounds(out, arena);
     vec_free(&bases);
 }
