@@ -1,8 +1,8 @@
 /* The axes of a search, what is tried on each, and the walk over them that makes the candidates.
  *
  * Points of the scenario that differ only in what is searched are one base: base_of() sets all that
- * to defaults and compares the settings as JSON. From each base walk() goes down tune_walked[], an
- * axis a level, and puts in each of its values; an axis that --set gave, or that does not count
+ * to defaults and compares digests of the settings. From each base walk() goes down tune_walked[],
+ * an axis a level, and puts in each of its values; an axis that --set gave, or that does not count
  * with the strategy so far, has the base's value alone. At the end scenario_check() takes the point
  * or refuses it.
  *
@@ -10,15 +10,15 @@
  * matters; it is also the order of candidates, in which equals rank. Micro-batches of strategies
  * are the outermost loop, over all bases, the largest first; those of layouts are an axis as
  * others. */
+#include "base/digest.h"
 #include "base/files.h"
 #include "study/tune_search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct tune_base {
     struct scenario_point point;
-    const char *text; /* its settings */
+    uint64_t digest; /* of its settings */
     int group;
     bool fixed[TUNE_AXES]; /* its value is the only one */
 };
@@ -221,35 +221,29 @@ enum {
         .path = (path_), .offset = offsetof(struct scenario, member),                              \
         .size = sizeof(((struct scenario *)0)->member), __VA_ARGS__                                \
     }
-#define LIST(...)                                                                                  \
-    .list = (const int[]){__VA_ARGS__}, .n = sizeof((const int[]){__VA_ARGS__}) / sizeof(int)
+/* Where the key is the member's name, too. */
+#define IN(section, key, ...) AXIS(#section "." #key, strategy.section.key, __VA_ARGS__)
 #define LAYOUT(key, member, ...)                                                                   \
     AXIS("parallelism." key, strategy.parallelism.member, .of = OF_LAYOUTS, .values = __VA_ARGS__)
-#define OVERLAP(key, ...)                                                                          \
-    AXIS("megatron." #key, strategy.megatron.key, .of = OF_LAYOUTS, __VA_ARGS__)
-
 const struct tune_axis tune_axes[TUNE_AXES] = {
-    [TUNE_VERSION] = AXIS("fsdp.version", strategy.fsdp.version, .of = OF_FSDP),
+    [TUNE_VERSION] = IN(fsdp, version, .of = OF_FSDP),
     [TUNE_GPUS] = AXIS("cluster.gpus", cluster.gpus, .label = "GPUs"),
-    [TUNE_BATCH] = AXIS("train.micro_batch", strategy.train.micro_batch, .values = batches,
-        .label = "batch", .unit = "/GPU"),
-    [TUNE_ACCUM] = AXIS("train.grad_accum", strategy.train.grad_accum, .of = 0),
-    [TUNE_CHECKPOINTING] = AXIS("train.activation_checkpointing",
-        strategy.train.activation_checkpointing, .values = checkpointings, .label = "checkpoint"),
+    [TUNE_BATCH] = IN(train, micro_batch, .values = batches, .label = "batch", .unit = "/GPU"),
+    [TUNE_ACCUM] = IN(train, grad_accum, .of = 0),
+    [TUNE_CHECKPOINTING] =
+        IN(train, activation_checkpointing, .values = checkpointings, .label = "checkpoint"),
     [TUNE_STRATEGY] = AXIS("strategy", strategy.kind, .values = strategies),
-    [TUNE_DEVICE_BATCH] = AXIS("train.device_batch", strategy.train.device_batch, .of = OF_OTHERS),
-    [TUNE_GLOBAL_BATCH] = AXIS("train.global_batch", strategy.train.global_batch, .of = OF_LAYOUTS),
-    [TUNE_SHARDING] = AXIS("fsdp.sharding_strategy", strategy.fsdp.sharding_strategy, .of = OF_FSDP,
-        LIST(FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD)),
-    [TUNE_GROUP] = AXIS("fsdp.sharding_group_size", strategy.fsdp.sharding_group_size,
-        .of = OF_FSDP, .values = sharding_groups),
-    [TUNE_BACKWARD] = AXIS("fsdp.backward_prefetch", strategy.fsdp.backward_prefetch, .of = OF_FSDP,
-        LIST(BACKWARD_PRE, BACKWARD_POST)),
-    [TUNE_FORWARD] = AXIS("fsdp.forward_prefetch", strategy.fsdp.forward_prefetch, .of = OF_FSDP,
-        .values = forward_prefetches),
+    [TUNE_DEVICE_BATCH] = IN(train, device_batch, .of = OF_OTHERS),
+    [TUNE_GLOBAL_BATCH] = IN(train, global_batch, .of = OF_LAYOUTS),
+    [TUNE_SHARDING] = IN(fsdp, sharding_strategy, .of = OF_FSDP, .n = 3,
+        .list = {FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD}),
+    [TUNE_GROUP] = IN(fsdp, sharding_group_size, .of = OF_FSDP, .values = sharding_groups),
+    [TUNE_BACKWARD] =
+        IN(fsdp, backward_prefetch, .of = OF_FSDP, .n = 2, .list = {BACKWARD_PRE, BACKWARD_POST}),
+    [TUNE_FORWARD] = IN(fsdp, forward_prefetch, .of = OF_FSDP, .values = forward_prefetches),
     [TUNE_STAGE] = AXIS("deepspeed.zero_optimization.stage", strategy.zero.stage,
-        .of = OF_DEEPSPEED, LIST(1, 2, 3)),
-    [TUNE_ZERO1] = AXIS("internevo.zero1", strategy.internevo.zero1, .of = OF_INTERNEVO),
+        .of = OF_DEEPSPEED, .n = 3, .list = {1, 2, 3}),
+    [TUNE_ZERO1] = IN(internevo, zero1, .of = OF_INTERNEVO),
     [TUNE_TENSOR] = LAYOUT("tensor", model.tensor, tensors, .label = "tp"),
     [TUNE_SEQUENCE] = LAYOUT("sequence", model.sequence, sequences),
     [TUNE_CONTEXT] = LAYOUT("context", model.context, contexts, .label = "cp"),
@@ -259,9 +253,12 @@ const struct tune_axis tune_axes[TUNE_AXES] = {
     [TUNE_LAST] = LAYOUT("last_layers", last_layers, last_layers),
     [TUNE_EXPERT] = LAYOUT("expert", model.expert, expert_degrees, .label = "ep"),
     [TUNE_OVERLAP_P2P] = LAYOUT("overlap_p2p_comm", overlap_p2p_comm, overlaps_p2p),
-    [TUNE_DISTRIBUTED] = OVERLAP(use_distributed_optimizer, LIST(true)),
-    [TUNE_OVERLAP_REDUCE] = OVERLAP(overlap_grad_reduce, LIST(true)),
-    [TUNE_OVERLAP_GATHER] = OVERLAP(overlap_param_gather, .values = overlaps_gather),
+    [TUNE_DISTRIBUTED] =
+        IN(megatron, use_distributed_optimizer, .of = OF_LAYOUTS, .n = 1, .list = {true}),
+    [TUNE_OVERLAP_REDUCE] =
+        IN(megatron, overlap_grad_reduce, .of = OF_LAYOUTS, .n = 1, .list = {true}),
+    [TUNE_OVERLAP_GATHER] =
+        IN(megatron, overlap_param_gather, .of = OF_LAYOUTS, .values = overlaps_gather),
 };
 
 /* All that are searched, as the walk goes down. */
@@ -460,7 +457,7 @@ static void share_one_batch(
 
 /* What is searched, out of the way: points that differ in nothing else have the same candidates. */
 static struct tune_base base_of(
-    const struct scenario_point *from, const struct tune_options *options, struct arena *arena)
+    const struct scenario_point *from, const struct tune_options *options)
 {
     struct tune_base base = {.point = *from};
     struct scenario *own = &base.point.options, plain = scenario_default();
@@ -490,28 +487,21 @@ static struct tune_base base_of(
     }
     if (options->variants > 1)
         base.fixed[TUNE_BACKWARD] = base.fixed[TUNE_FORWARD] = true;
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
-    config_write_json(out, &scenario_table, own, NULL);
-    fclose(out);
-    base.text = arena_strdup(arena, text);
-    free(text);
+    base.digest = config_digest(DIGEST_INIT, &scenario_table, own);
     return base;
 }
 
-/* Of a base whose micro-batches are no loop, and of layouts, all candidates come with the last one.
- */
-static void add_base(struct tune_search *search)
+/* What one base has with this micro-batch. Of one whose micro-batches are no loop, and of layouts,
+ * all candidates come with the last. */
+static void add_base(struct tune_search *search, const struct tune_base *base)
 {
-    const struct tune_base *base = search->base;
     bool layouts = layout_searched(&base->point);
     int64_t global = search->options->global_batch;
-    if ((layouts || base->fixed[TUNE_BATCH]) && search->batch > 1)
+    bool other = layouts && global > 0 &&
+                 global != base->point.options.strategy.train.global_batch; /* by --set */
+    if (other || ((layouts || base->fixed[TUNE_BATCH]) && search->batch > 1))
         return;
-    if (layouts && global > 0 && global != base->point.options.strategy.train.global_batch)
-        return; /* --set says another */
+    search->base = base;
     search->point = base->point;
     walk(search, 0);
 }
@@ -527,10 +517,10 @@ void tune_candidates(struct tune *out, const struct scenario_set *set,
     int jobs = options->variants > 1 ? set->n_points / options->variants : 0;
     out->bounded = out->quiet_only = options->variants > 1;
     for (int i = 0; i < set->n_points; i++) {
-        struct tune_base base = base_of(&set->points[i], options, arena);
+        struct tune_base base = base_of(&set->points[i], options);
         bool known = false;
         for (int j = 0; j < bases.n && !known; j++)
-            known = strcmp(bases.at[j].text, base.text) == 0;
+            known = bases.at[j].digest == base.digest;
         base.group = jobs > 0 ? i % jobs : bases.n;
         if (!known)
             vec_push(&bases, base);
@@ -539,10 +529,8 @@ void tune_candidates(struct tune *out, const struct scenario_set *set,
     while (2 * search.batch <= options->max_batch)
         search.batch *= 2;
     for (; search.batch >= 1; search.batch /= 2)
-        for (search.index = 0; search.index < bases.n; search.index++) {
-            search.base = &bases.at[search.index];
-            add_base(&search);
-        }
+        for (search.index = 0; search.index < bases.n; search.index++)
+            add_base(&search, &bases.at[search.index]);
     out->n_bases = bases.n;
     tune_find_bounds(out, arena);
     vec_free(&bases);

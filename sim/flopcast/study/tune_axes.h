@@ -36,9 +36,11 @@ enum tune_axis_index {
     TUNE_AXES
 };
 
-/* What the chunks of a stage decide. */
+/* What the chunks of a stage decide; what costs of blocks depend on (study/bound.h). */
 enum {
-    TUNE_OF_CHUNKS = 1 << TUNE_VIRTUAL | 1 << TUNE_FIRST | 1 << TUNE_LAST | 1 << TUNE_OVERLAP_P2P
+    TUNE_OF_CHUNKS = 1 << TUNE_VIRTUAL | 1 << TUNE_FIRST | 1 << TUNE_LAST | 1 << TUNE_OVERLAP_P2P,
+    TUNE_OF_BLOCKS = 1 << TUNE_TENSOR | 1 << TUNE_SEQUENCE | 1 << TUNE_CONTEXT | 1 << TUNE_EXPERT |
+                     1 << TUNE_BATCH | 1 << TUNE_CHECKPOINTING
 };
 
 struct tune_search;
@@ -53,8 +55,7 @@ struct tune_axis {
     const char *label, *unit; /* of its column for people, and in a candidate's name */
     /* What is tried of it, at a point that has its values of the axes before it in tune_walked[]:
      * these, or what the function adds. Neither: it is not searched. */
-    const int *list;
-    int n;
+    int n, list[3];
     void (*values)(struct tune_values *out, const struct tune_search *search);
 };
 extern const struct tune_axis tune_axes[TUNE_AXES];

@@ -19,15 +19,12 @@ double tune_promise(const struct tune_candidate *candidate)
 
 /* ---- strategies ---- */
 
-static bool find_peak(struct tune_candidate *candidate, struct diag *diag)
+static void find_peak(struct tune_candidate *candidate, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan = {0};
     struct exec_peak peak = {0};
-    if (candidate->is_layout)
-        return true;
-    enum status status = scenario_compile(&plan, &candidate->point, &arena, diag);
-    if (status == STATUS_OK) {
+    if (scenario_compile(&plan, &candidate->point, &arena, diag) == STATUS_OK) {
         exec_peak(&peak, &plan, &candidate->point.hw);
         candidate->bound = bound_plan(&plan, &candidate->point.hw);
         candidate->least_bytes = exec_tensors(&peak);
@@ -35,34 +32,27 @@ static bool find_peak(struct tune_candidate *candidate, struct diag *diag)
     }
     plan_release(&plan);
     arena_release(&arena);
-    return status == STATUS_OK;
 }
 
-/* Those whose host memory is too small for what they offload, which only the plan knows, go. The
- * loop runs in parallel and only notes what is possible. What is refused is compiled once more,
- * in order, for its message. */
+/* Those whose host memory is too small for what they offload, which only the plan knows, go. They
+ * are counted in their order, so that the first reason is the same on every machine. */
 static void find_peaks(struct tune *tune, struct arena *arena)
 {
-    bool *possible = xcalloc((size_t)tune->candidates.n + 1, sizeof *possible);
     int n = tune->candidates.n;
+    struct diag *diags = xcalloc((size_t)n + 1, sizeof *diags);
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
-    for (int i = 0; i < n; i++) {
-        struct diag diag = DIAG_INIT;
-        possible[i] = find_peak(&tune->candidates.at[i], &diag);
-    }
+    for (int i = 0; i < n; i++)
+        if (!tune->candidates.at[i].is_layout)
+            find_peak(&tune->candidates.at[i], &diags[i]);
     tune->candidates.n = 0;
-    for (int i = 0; i < n; i++) {
-        struct diag diag = DIAG_INIT;
-        if (possible[i]) {
+    for (int i = 0; i < n; i++)
+        if (diags[i].worst == STATUS_OK)
             tune->candidates.at[tune->candidates.n++] = tune->candidates.at[i];
-        } else {
-            find_peak(&tune->candidates.at[i], &diag);
-            tune_refuse(tune, &diag, arena);
-        }
-    }
-    free(possible);
+        else
+            tune_refuse(tune, &diags[i], arena);
+    free(diags);
 }
 
 /* ---- layouts ---- */
@@ -78,7 +68,8 @@ static bool has_costs_of(const struct tune *tune, const struct alike *alike, int
 {
     const struct tune_candidate *own = &tune->candidates.at[i],
                                 *other = &tune->candidates.at[alike->list.at[0]];
-    return other->base == own->base && bound_same_costs(&other->point, &own->point);
+    return other->base == own->base &&
+           !tune_axes_differ(&other->point, &own->point, ~(unsigned)TUNE_OF_BLOCKS);
 }
 
 /* A larger micro-batch takes no less memory: samples in flight are no fewer. */
