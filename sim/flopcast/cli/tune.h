@@ -30,13 +30,10 @@ struct tune_command {
     struct arena arena;
 };
 
-/* After tune_finals() of the orders that are shown: the one asked for, and the first of the other.
- */
-void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+/* The answer, after tune_finals() of the orders that are shown, the one asked for and the first of
+ * the other: a table, or as CSV and JSON every candidate. */
+void tune_print(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena);
-/* Every candidate. */
-void tune_print_records(FILE *out, const struct tune_command *command,
-    const struct scenario_set *set, const struct tune *tune, struct arena *arena);
 
 /* Two lines: what all candidates have in common, and what was not searched. */
 void tune_print_held(
@@ -79,7 +76,8 @@ struct rows;
  * adds to that bound (study/bound.h). */
 void tune_layout_shares(struct rows *rows, const struct tune_candidate *candidate);
 
-/* Why the first of an order is that, beside those behind it. Nothing where it is no layout. */
+/* Why the first of an order is that, beside those behind it, which differ from each other in more
+ * than the chunks of a stage. Nothing where it is no layout. */
 void tune_why(FILE *out, const struct tune *tune, const int *order, int n);
 
 #endif

@@ -63,7 +63,7 @@ void tune_emit(const struct tune_command *command, const struct scenario_set *se
 {
     if (!command->emit)
         return;
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
+    int *order = tune_indices(tune);
     struct program_words words = {0};
     const char *const first[] = {
         "scenario", "emit", command->emit, command->out ? command->out : "-", command->file};

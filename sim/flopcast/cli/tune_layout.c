@@ -100,11 +100,11 @@ static int count_unfit(const struct tune *tune, const struct tune_candidate *bes
     return n;
 }
 
-/* The first three that differ from the best and from each other in more than chunks. */
+/* The best's parts, and of the next three of its base what they add to them. */
 void tune_why(FILE *out, const struct tune *tune, const int *order, int n)
 {
     enum { NEXT = 3 };
-    const struct tune_candidate *best = &tune->candidates.at[order[0]], *named[NEXT + 1] = {best};
+    const struct tune_candidate *best = &tune->candidates.at[order[0]];
     double part_s[PART_COUNT];
     int others = 1, unfit = count_unfit(tune, best);
     if (!best->is_layout)
@@ -120,15 +120,12 @@ void tune_why(FILE *out, const struct tune *tune, const int *order, int n)
     arena_release(&arena);
     for (int i = 1; i < n && others <= NEXT; i++) {
         const struct tune_candidate *at = &tune->candidates.at[order[i]];
-        bool is_new = at->is_layout && at->base == best->base;
-        for (int k = 0; k < others && is_new; k++)
-            is_new = tune_axes_differ(&named[k]->point, &at->point, TUNE_OF_CHUNKS);
-        if (!is_new)
+        if (!at->is_layout || at->base != best->base)
             continue;
         if (others == 1)
             fputs("the next that differ in more than vp, by what they add to its step:\n", out);
         print_slower(out, best, at);
-        named[others++] = at;
+        others++;
     }
     if (unfit > 0)
         fprintf(out, "%d that do not fit could be faster by their bounds\n", unfit);

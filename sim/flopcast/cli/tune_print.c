@@ -70,15 +70,6 @@ static double of_all(const struct tune_print *print, double per_gtokens)
     return print->tokens ? per_gtokens * print->command->tokens.n / GTOKENS : per_gtokens;
 }
 
-/* The points of the first variant: what differs between variants is no sweep. */
-static struct scenario_set one_variant(
-    const struct scenario_set *set, const struct tune_command *command)
-{
-    struct scenario_set one = *set;
-    one.n_points /= command->options.variants > 1 ? command->options.variants : 1;
-    return one;
-}
-
 /* ---- the table ---- */
 
 /* Of the candidate and those that it represents. */
@@ -298,19 +289,28 @@ static void tune_print_add_row(const struct tune_print *print, struct rows *rows
         add_gains(print, rows, candidate);
 }
 
-/* Layouts that differ from a better one in the chunks of a stage alone go. How many stay. */
-static int fold(const struct tune *tune, int *order, int n)
+static bool same_base(const struct tune_candidate *a, const struct tune_candidate *b)
+{
+    return a->base == b->base;
+}
+
+/* Layouts that differ in the chunks of a stage alone. */
+static bool differ_in_chunks(const struct tune_candidate *a, const struct tune_candidate *b)
+{
+    return a->is_layout && same_base(a, b) &&
+           !tune_axes_differ(&a->point, &b->point, TUNE_OF_CHUNKS);
+}
+
+/* Of those alike the first stays. How many stay. */
+static int fold(const struct tune *tune, int *order, int n,
+    bool (*alike)(const struct tune_candidate *, const struct tune_candidate *))
 {
     int kept = 0;
     for (int i = 0; i < n; i++) {
-        const struct tune_candidate *at = &tune->candidates.at[order[i]];
-        bool known = false;
-        for (int k = 0; k < kept && at->is_layout && !known; k++) {
-            const struct tune_candidate *better = &tune->candidates.at[order[k]];
-            known = better->is_layout && better->base == at->base &&
-                    !tune_axes_differ(&better->point, &at->point, TUNE_OF_CHUNKS);
-        }
-        if (!known)
+        int k = 0;
+        while (k < kept && !alike(&tune->candidates.at[order[k]], &tune->candidates.at[order[i]]))
+            k++;
+        if (k == kept)
             order[kept++] = order[i];
     }
     return kept;
@@ -397,25 +397,25 @@ static void print_none(FILE *out, const struct tune *tune)
             out);
 }
 
-static void print_counts(FILE *out, const struct tune_command *command, const struct tune *tune)
+static void print_counts(const struct tune_print *print)
 {
-    int tried = tune->count[TUNE_RAN] + tune->count[TUNE_OOM];
-    const char *by = tried < command->options.max_simulations ? ": stopped" : " by --limit";
-    struct arena arena = ARENA_INIT;
-    const char *slower =
-        tune->count[TUNE_SLOWER] > 0
-            ? arena_printf(&arena, ", %d slower by their bounds", tune->count[TUNE_SLOWER])
-            : "";
-    const char *left = tune->count[TUNE_LEFT_OUT] > 0
-                           ? arena_printf(&arena, ", %d left out%s", tune->count[TUNE_LEFT_OUT], by)
-                           : "";
-    words_paragraph_of(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit%s%s",
-        tune->candidates.n, plural(tune->candidates.n), tune->count[TUNE_RAN],
-        tune->count[TUNE_OOM], tune->count[TUNE_PRUNED], slower, left);
+    const struct tune *tune = print->tune;
+    const int *count = tune->count;
+    const char *slower = "", *left = "";
+    if (count[TUNE_SLOWER] > 0)
+        slower = arena_printf(print->arena, ", %d slower by their bounds", count[TUNE_SLOWER]);
+    if (count[TUNE_LEFT_OUT] > 0)
+        left = arena_printf(print->arena, ", %d left out%s", count[TUNE_LEFT_OUT],
+            count[TUNE_RAN] + count[TUNE_OOM] < print->command->options.max_simulations
+                ? ": stopped"
+                : " by --limit");
+    words_paragraph_of(print->out,
+        "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit%s%s", tune->candidates.n,
+        plural(tune->candidates.n), count[TUNE_RAN], count[TUNE_OOM], count[TUNE_PRUNED], slower,
+        left);
     if (tune->n_refused > 0)
-        words_paragraph_of(out, "%d more %s not possible: %s", tune->n_refused,
+        words_paragraph_of(print->out, "%d more %s not possible: %s", tune->n_refused,
             tune->n_refused == 1 ? "is" : "are", tune->refusal);
-    arena_release(&arena);
 }
 
 /* The GPUs of the candidates that ran, with or without a price; by the first candidate of each.
@@ -433,40 +433,32 @@ static const char *gpu_names(const struct tune_print *print, bool priced)
     return names;
 }
 
-static bool same_source(const struct hw_gpu *a, const struct hw_gpu *b)
-{
-    return strcmp(a->price.source, b->price.source) == 0;
-}
-
-/* A line for each source of prices: what it says of which GPU. GPUs whose prices have one source
- * share a line. */
+/* A line for each source of prices: what it says of which GPU. */
 static void print_prices(const struct tune_print *print)
 {
-    VEC(const struct hw_gpu *) known = {0};
+    struct price_source {
+        const char *name, *prices;
+    };
+    VEC(struct price_source) sources = {0};
     for (int i = 0; i < print->tune->candidates.n; i++) {
         const struct tune_candidate *candidate = &print->tune->candidates.at[i];
         const struct hw_gpu *gpu = &candidate->point.hw.gpu;
-        bool is_known = candidate->state != TUNE_RAN || !(gpu->price.value > 0);
-        for (int k = 0; k < known.n && !is_known; k++)
-            is_known = strcmp(known.at[k]->name, gpu->name) == 0 &&
-                       known.at[k]->price.value == gpu->price.value;
-        if (!is_known)
-            vec_push(&known, gpu);
+        int k = 0;
+        if (candidate->state != TUNE_RAN || !(gpu->price.value > 0))
+            continue;
+        while (k < sources.n && strcmp(sources.at[k].name, gpu->price.source) != 0)
+            k++;
+        if (k == sources.n)
+            vec_push(&sources, ((struct price_source){gpu->price.source, ""}));
+        const char **prices = &sources.at[k].prices,
+                   *own = arena_printf(print->arena, ", %s %g $/h", gpu->name, gpu->price.value);
+        if (!strstr(*prices, own))
+            *prices = arena_printf(print->arena, "%s%s", *prices, own);
     }
-    for (int i = 0; i < known.n; i++) {
-        const char *line = "";
-        bool printed = false;
-        for (int k = 0; k < i; k++)
-            printed = printed || same_source(known.at[k], known.at[i]);
-        for (int k = i; k < known.n && !printed; k++)
-            if (same_source(known.at[k], known.at[i])) {
-                line = arena_printf(print->arena, "%s%s%s %g $/h", line, *line ? ", " : "",
-                    known.at[k]->name, known.at[k]->price.value);
-            }
-        if (!printed)
-            words_paragraph_of(print->out, "price: %s: %s", line, known.at[i]->price.source);
-    }
-    vec_free(&known);
+    for (int k = 0; k < sources.n; k++)
+        words_paragraph_of(
+            print->out, "price: %s: %s", sources.at[k].prices + 2, sources.at[k].name);
+    vec_free(&sources);
 }
 
 static void tune_print_title(const struct tune_print *print, const char *what)
@@ -494,18 +486,10 @@ static void print_noise(const struct tune_print *print)
 /* The best of each strategy and stack, which the search finds of all of them. */
 static void print_bests(struct tune_print *print, int *order)
 {
-    int n = tune_rank_quiet(order, print->tune, TUNE_BY_SPEED), kept = 0;
-    for (int i = 0; i < n; i++) {
-        bool known = false;
-        for (int k = 0; k < kept; k++)
-            known = known || print->tune->candidates.at[order[k]].base ==
-                                 print->tune->candidates.at[order[i]].base;
-        if (!known)
-            order[kept++] = order[i];
-    }
+    int n = fold(print->tune, order, tune_rank_quiet(order, print->tune, TUNE_BY_SPEED), same_base);
     fputc('\n', print->out);
     tune_print_title(print, "the best of each strategy and stack");
-    tune_print_best(print, order, kept, kept);
+    tune_print_best(print, order, n, n);
 }
 
 /* The best in a sentence. */
@@ -559,9 +543,9 @@ static void print_orders(struct tune_print *print, int *order)
     if (n > 0) {
         first = order[0];
         tune_print_said(print, first);
+        n = fold(tune, order, n, differ_in_chunks);
         tune_why(print->out, tune, order, n);
         fputs(tune->candidates.at[first].is_layout ? "\n" : "", print->out);
-        n = fold(tune, order, n);
         tune_print_title(print, best_title(print, by));
         tune_print_best(print, order, n, top);
         if (n < ranked)
@@ -596,32 +580,23 @@ static void print_orders(struct tune_print *print, int *order)
         fprintf(print->out, "\nno price: %s; --price NAME=DOLLARS an hour gives one\n", unpriced);
 }
 
-void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
-    const struct tune *tune, struct arena *arena)
+/* The sentences and tables. */
+static void print_answer(struct tune_print *print)
 {
-    const struct scenario_set one = one_variant(set, command);
-    struct tune_print print = {.out = out,
-        .command = command,
-        .set = &one,
-        .tune = tune,
-        .tokens = command->tokens.n > 0,
-        .sure = command->sure,
-        .arena = arena};
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
-    int n = tune_rank(order, tune, TUNE_BY_SPEED);
-    if (n == 0)
-        print_none(out, tune);
+    const struct tune *tune = print->tune;
+    int *order = tune_indices(tune);
+    if (tune_rank(order, tune, TUNE_BY_SPEED) == 0)
+        print_none(print->out, tune);
     else {
-        find_swept(&print.swept, &one, &tune->candidates.at[order[0]], arena);
-        print_orders(&print, order);
-        sure_print(out, command->sure);
-        own_runs_print(out, &command->own);
+        find_swept(&print->swept, print->set, &tune->candidates.at[order[0]], print->arena);
+        print_orders(print, order);
+        sure_print(print->out, print->command->sure);
+        own_runs_print(print->out, &print->command->own);
     }
-    print_counts(out, command, tune);
-    print_prices(&print);
+    print_counts(print);
+    print_prices(print);
     if (tune->candidates.n > 0)
-        tune_print_held(out, command, tune, arena);
-    vec_free(&print.swept.options);
+        tune_print_held(print->out, print->command, tune, print->arena);
     free(order);
 }
 
@@ -629,14 +604,13 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
 
 /* Rows as the table has them; then those that ran and are no finalists; then all others, as they
  * were made. Four rankings one after the other, each adding what is not there yet. */
-static int order_of_records(int *order, const struct tune_command *command, const struct tune *tune)
+static int order_of_records(int *order, const struct tune *tune, int asked)
 {
     bool *taken = xcalloc((size_t)tune->candidates.n + 1, sizeof *taken);
-    int *ranked = xcalloc((size_t)tune->candidates.n + 1, sizeof *ranked), n = 0;
-    const int orders[] = {command->by, command->by == TUNE_BY_COST ? TUNE_UNPRICED : command->by};
+    int *ranked = tune_indices(tune), n = 0;
     for (int k = 0; k < 4; k++) {
-        enum tune_order by = (enum tune_order)orders[k % 2];
-        int all = (k < 2 ? tune_rank : tune_rank_quiet)(ranked, tune, by);
+        int by = k % 2 && asked == TUNE_BY_COST ? TUNE_UNPRICED : asked;
+        int all = (k < 2 ? tune_rank : tune_rank_quiet)(ranked, tune, (enum tune_order)by);
         for (int i = 0; i < all; i++)
             if (!taken[ranked[i]]) {
                 taken[ranked[i]] = true;
@@ -651,24 +625,31 @@ static int order_of_records(int *order, const struct tune_command *command, cons
     return n;
 }
 
-void tune_print_records(FILE *out, const struct tune_command *command,
-    const struct scenario_set *set, const struct tune *tune, struct arena *arena)
+static void print_records(struct tune_print *print)
 {
-    const struct scenario_set one = one_variant(set, command);
+    const struct tune *tune = print->tune;
+    struct rows rows = {0};
+    int *order = tune_indices(tune), n = order_of_records(order, tune, print->command->by);
+    if (n > 0)
+        find_swept(&print->swept, print->set, &tune->candidates.at[0], print->arena);
+    for (int i = 0; i < n; i++)
+        tune_print_add_row(print, &rows, order[i]);
+    rows_finish(print->out, &rows, print->command->format);
+    free(order);
+}
+
+void tune_print(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena)
+{
+    struct scenario_set one = *set; /* what differs between variants is no sweep */
+    one.n_points /= command->options.variants > 1 ? command->options.variants : 1;
     struct tune_print print = {.out = out,
         .command = command,
         .set = &one,
         .tune = tune,
         .tokens = command->tokens.n > 0,
+        .sure = command->sure,
         .arena = arena};
-    if (tune->candidates.n > 0)
-        find_swept(&print.swept, &one, &tune->candidates.at[0], arena);
-    struct rows rows = {0};
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order),
-        n = order_of_records(order, command, tune);
-    for (int i = 0; i < n; i++)
-        tune_print_add_row(&print, &rows, order[i]);
-    rows_finish(out, &rows, command->format);
-    free(order);
+    (command->format == RECORDS_TABLE ? print_answer : print_records)(&print);
     vec_free(&print.swept.options);
 }

@@ -81,7 +81,7 @@ static bool tune_is_alike(const struct tune_candidate *a, const struct tune_cand
 /* Who represents whom: the fastest without noise. */
 static void tune_find_alike(struct tune *tune)
 {
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
+    int *order = tune_indices(tune);
     int n = rank(order, tune, TUNE_BY_SPEED, false);
     for (int i = 0; i < n; i++) {
         struct tune_candidate *first = &tune->candidates.at[order[i]];
@@ -134,7 +134,7 @@ static enum status run_finals(struct tune *tune, const int *chosen, int n,
 static bool could_win(
     const struct tune *tune, enum tune_order by, int rows, const struct tune_candidate *next)
 {
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
+    int *order = tune_indices(tune);
     int n = rank(order, tune, by, true);
     double least_loss = HUGE_VAL; /* the step's time with noise over that without */
     for (int i = 0; i < n; i++) {
@@ -167,8 +167,8 @@ enum status tune_finals(struct tune *tune, enum tune_order by, int rows, scenari
     void *self, struct diag *diag)
 {
     enum { AT_ONCE = 4 }; /* runs between two looks at who leads */
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
-    int *chosen = xcalloc((size_t)tune->candidates.n + 1, sizeof *chosen);
+    int *order = tune_indices(tune);
+    int *chosen = tune_indices(tune);
     enum status status = STATUS_OK;
     for (int ran = 0; status == STATUS_OK && ran < 2 * rows && tune->left == 0;) {
         int n = rank_first(order, tune, by), first = 0,
