@@ -49,7 +49,7 @@ const char *tune_name(struct arena *arena, const struct tune_candidate *candidat
 {
     const struct strategy_options *strategy = &candidate->point.options.strategy;
     const char *name = candidate->is_layout ? "" : strategy_label(strategy);
-    for (int i = TUNE_TENSOR; i < TUNE_AXES; i++) {
+    for (enum tune_axis_index i = TUNE_TENSOR; i < TUNE_AXES; i++) {
         int degree = (int)tune_axis_value(i, &candidate->point);
         bool always = i == TUNE_TENSOR || i == TUNE_PIPELINE;
         if (tune_axes[i].label && (always ? candidate->is_layout : degree > 1))

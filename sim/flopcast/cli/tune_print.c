@@ -142,7 +142,7 @@ static void add_degrees(
 {
     const struct scenario_point *point = &candidate->point;
     bool known = candidate->is_layout;
-    for (int i = TUNE_TENSOR; i < TUNE_AXES; i++)
+    for (enum tune_axis_index i = TUNE_TENSOR; i < TUNE_AXES; i++)
         if (tune_axes[i].label)
             add_axis(rows, i, point, programs, people);
     double ranks = (double)strategy_data_ranks(

@@ -1,7 +1,7 @@
 /* The axes of a search, what is tried on each, and the walk over them that makes the candidates.
  *
  * Points of the scenario that differ only in what is searched are one base: base_of() sets all that
- * to defaults and compares digests of the settings. From each base walk() goes down tune_walked[],
+ * to defaults and compares digests of the settings. From each base walk() goes down walked[],
  * an axis a level, and puts in each of its values; an axis that --set gave, or that does not count
  * with the strategy so far, has the base's value alone. At the end scenario_check() takes the point
  * or refuses it.
@@ -46,8 +46,8 @@ static void add_divisors(struct tune_values *out, int64_t of, int64_t most)
 static void batches(struct tune_values *out, const struct tune_search *search)
 {
     bool layouts = layout_searched(&search->point);
-    for (int64_t batch = layouts ? 1 : search->batch;
-         batch <= (layouts ? search->options->max_batch : search->batch); batch *= 2)
+    int64_t most = layouts ? search->options->max_batch : search->batch;
+    for (int64_t batch = layouts ? 1 : most; batch <= most; batch *= 2)
         vec_push(&out->list, batch);
 }
 
@@ -322,7 +322,7 @@ struct tune_settings tune_settings(const struct tune_candidate *candidate, struc
     if (point->options.stack_path && scenario_origin(point, "stack").kind == ORIGIN_COMMAND_LINE)
         all.list[all.n++] = (struct scenario_override){
             "stack", files_name_from(arena, NULL, point->options.stack_path)};
-    for (int i = 0; i < TUNE_AXES; i++) {
+    for (enum tune_axis_index i = 0; i < TUNE_AXES; i++) {
         bool unsaid = (i == TUNE_VERSION && !axis_is_set(i, point)) || /* fsdp2 says it */
                       (i == TUNE_DEVICE_BATCH && tune_axis_value(i, point) == 0);
         if (tune_axis_counts(i, point) && !unsaid)
@@ -462,7 +462,7 @@ static struct tune_base base_of(
     struct tune_base base = {.point = *from};
     struct scenario *own = &base.point.options, plain = scenario_default();
     bool layouts = layout_searched(from);
-    for (int i = 0; i < TUNE_AXES; i++)
+    for (enum tune_axis_index i = 0; i < TUNE_AXES; i++)
         base.fixed[i] = axis_is_set(i, from);
     bool internevo = base.fixed[TUNE_STRATEGY]; /* else it is not searched */
     base.fixed[TUNE_STRATEGY] = base.fixed[TUNE_STRATEGY] || layouts;

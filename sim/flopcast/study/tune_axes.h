@@ -53,7 +53,7 @@ struct tune_axis {
     size_t offset, size;      /* in struct scenario */
     unsigned of;              /* bits of enum strategy_kind: where it counts; 0: everywhere */
     const char *label, *unit; /* of its column for people, and in a candidate's name */
-    /* What is tried of it, at a point that has its values of the axes before it in tune_walked[]:
+    /* What is tried of it, at a point that has its values of the axes before it in walked[]:
      * these, or what the function adds. Neither: it is not searched. */
     int n, list[3];
     void (*values)(struct tune_values *out, const struct tune_search *search);
