@@ -70,7 +70,9 @@ static void what_is_set_is_not_searched(void **state)
     } cases[] = {
         {{{"strategy", "ddp"}}, 9, 0}, {{{"strategy", "[ddp, deepspeed]"}}, 36, 0},
         {{{"strategy", "internevo"}, {"train.precision", "fp32"}}, 9, 0},
-        {{{"train.micro_batch", "12"}}, 30, 0},
+        {{{"strategy", "nanotron"}}, 9, 0}, {{{"train.micro_batch", "12"}}, 30, 0},
+        {{{"train.activation_checkpointing", "core_attn"}}, 30, 0},
+        {{{"deepspeed.zero_optimization.stage", "0"}}, 72, 0},
         {{{"train.activation_checkpointing", "selective"}}, 30, 0},
         {{{"fsdp.backward_prefetch", "None"}, {"strategy", "fsdp"}}, 36,
             0}, /* 2 shardings, forward or not */

@@ -25,16 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static void print_list(FILE *out, const char *head, const char *const *list, int n)
-{
-    struct arena arena = ARENA_INIT;
-    const char *text = head;
-    for (int i = 0; i < n; i++)
-        text = arena_printf(&arena, "%s%s%s", text, i == 0 ? "" : "; ", list[i]);
-    words_paragraph(out, text);
-    arena_release(&arena);
-}
-
 /* What all candidates have in common, what was tried and cannot be, and what was left aside. A
  * search is only as good as its limits are known, so they stand below each answer. */
 void tune_print_held(
@@ -42,53 +32,42 @@ void tune_print_held(
 {
     const struct scenario_point *point = &tune->candidates.at[0].point;
     const struct train_options *train = &point->options.strategy.train;
+    const char *stack = point->options.stack_path;
     bool all = command->options.variants > 1, layouts = false, others = false;
     for (int i = 0; i < tune->candidates.n; i++) {
         layouts = layouts || tune->candidates.at[i].is_layout;
         others = others || !tune->candidates.at[i].is_layout;
     }
-    const char *held[6], *left[8], *not_possible[2];
-    int n_held = 0, n_left = 0, n_not_possible = 0;
     bool tried =
         tune_is_all(command) || (command->is_model && !command->strategy); /* each of them */
-    if (!all && layouts)
-        held[n_held++] = "strategy megatron";
-    held[n_held++] = arena_printf(arena, "precision %s, optimizer %s",
-        precision_names[train->precision], optimizer_names[train->optimizer]);
     if (!all)
-        held[n_held++] = arena_printf(arena, "stack %s",
-            point->options.stack_path ? files_name_from(arena, NULL, point->options.stack_path)
-                                      : "none: eager kernels");
+        stack = stack ? arena_printf(arena, "stack %s", files_name_from(arena, NULL, stack))
+                      : "stack none: eager kernels";
+    else if (tune_given(command, "stack"))
+        stack = "the stack given; prefetch as PyTorch has it";
     else
-        held[n_held++] = tune_given(command, "stack")
-                             ? "the stack given"
-                             : "stacks: megatron-core for megatron, torch-compile (FSDP1) and "
-                               "torchtitan (FSDP2, eager) for fsdp, torch-compile for ddp, eager "
-                               "kernels for deepspeed";
-    if (all)
-        held[n_held++] = "prefetch as PyTorch has it";
-    if (!layouts && tried)
-        not_possible[n_not_possible++] =
-            "layouts of megatron (tensor, context, pipeline, expert parallelism)";
-    else if (!layouts)
-        left[n_left++] = "layouts of megatron (tensor, context, pipeline, expert parallelism; "
-                         "--strategy all has them)";
-    if (!others && tried)
-        not_possible[n_not_possible++] = "FSDP, DDP, ZeRO (at this batch on these GPUs)";
-    else if (!others)
-        left[n_left++] = "FSDP, DDP, ZeRO (--strategy all has them)";
-    if (layouts)
-        left[n_left++] = arena_printf(
-            arena, "context parallelism below %d tokens a rank", TUNE_LEAST_CONTEXT_TOKENS);
-    if (others)
-        left[n_left++] = "FSDP and ZeRO with tensor, context or pipeline parallelism";
-    left[n_left++] = arena_printf(
-        arena, "micro-batches above %d and between powers of 2", (int)command->options.max_batch);
-    left[n_left++] = "other schedules than 1F1B, partial recomputation, offload, other precisions";
-    print_list(out, "held: ", held, n_held);
-    if (n_not_possible > 0)
-        print_list(out, "not possible: ", not_possible, n_not_possible);
-    print_list(out, "not searched: ", left, n_left);
+        stack = "stacks: megatron-core for megatron, torch-compile (FSDP1) and torchtitan (FSDP2, "
+                "eager) for fsdp, torch-compile for ddp, eager kernels for deepspeed; prefetch as "
+                "PyTorch has it";
+    words_paragraph_of(out, "held: %sprecision %s, optimizer %s; %s",
+        !all && layouts ? "strategy megatron; " : "", precision_names[train->precision],
+        optimizer_names[train->optimizer], stack);
+    if (tried && !(layouts && others))
+        words_paragraph_of(out, "not possible: %s",
+            layouts ? "FSDP, DDP, ZeRO (at this batch on these GPUs)"
+                    : "layouts of megatron (tensor, context, pipeline, expert parallelism)");
+    words_paragraph_of(out,
+        "not searched: %s%s%s%smicro-batches above %d and between powers of 2; other schedules "
+        "than 1F1B, partial recomputation, offload, other precisions",
+        layouts || tried ? ""
+                         : "layouts of megatron (tensor, context, pipeline, expert parallelism; "
+                           "--strategy all has them); ",
+        others || tried ? "" : "FSDP, DDP, ZeRO (--strategy all has them); ",
+        layouts ? arena_printf(arena, "context parallelism below %d tokens a rank; ",
+                      TUNE_LEAST_CONTEXT_TOKENS)
+                : "",
+        others ? "FSDP and ZeRO with tensor, context or pipeline parallelism; " : "",
+        (int)command->options.max_batch);
 }
 
 /* While a search goes on: what is best so far, on standard error; and a signal or a closed pipe
@@ -151,10 +130,8 @@ static _Noreturn void tune_leave(struct tune_watch *watch)
     struct arena arena = ARENA_INIT;
     if (tune_settle(tune) == 0)
         fputs(STOP_NOTHING_RANKED, stderr);
-    else if (watch->command->format == RECORDS_TABLE)
-        tune_print_table(stdout, watch->command, watch->set, tune, &arena);
     else
-        tune_print_records(stdout, watch->command, watch->set, tune, &arena);
+        tune_print(stdout, watch->command, watch->set, tune, &arena);
     fflush(stdout);
     stop_leave();
     _exit(1);
@@ -163,8 +140,8 @@ static _Noreturn void tune_leave(struct tune_watch *watch)
 /* What is still to come, by what is left: candidates whose bounds are below the best step, or are
  * not known as they are of other jobs; others only for the places behind it. Time left is by the
  * mean of what ran. */
-static void tune_print_rest(
-    FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
+static const char *tune_rest(
+    struct arena *arena, const struct tune *tune, const struct tune_candidate *best, double s)
 {
     int ran = 0, left = 0, behind = 0;
     for (int i = 0; i < tune->candidates.n; i++) {
@@ -176,12 +153,11 @@ static void tune_print_rest(
         behind += waits && !better;
     }
     if (left > 0)
-        fprintf(
-            out, "; at most %d may be better, about %.0f s", left, s * left / (ran > 0 ? ran : 1));
-    else if (behind > 0)
-        fprintf(out, "; none is faster by its bound, %d may come behind it", behind);
-    else if (!tune->quiet_only)
-        fputs(", without noise; the best are run with it", out);
+        return arena_printf(arena, "; at most %d may be better, about %.0f s", left,
+            s * left / (ran > 0 ? ran : 1));
+    if (behind > 0)
+        return arena_printf(arena, "; none is faster by its bound, %d may come behind it", behind);
+    return tune->quiet_only ? "" : ", without noise; the best are run with it";
 }
 
 /* A better one than what was said last; how many may still be better, and about how long they take.
@@ -203,15 +179,9 @@ static void tune_say(struct tune_watch *watch)
         return;
     watch->said_s = s;
     watch->best_s = best->quiet.step_time_s;
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
-    fprintf(out, "%.0f s: best of %d so far: ", s, ran);
-    tune_name(out, best);
-    fprintf(out, ", %.0f tokens/s", best->quiet.tokens_per_s);
-    tune_print_rest(out, tune, best, s);
-    fclose(out);
+    struct arena arena = ARENA_INIT;
+    const char *text = arena_printf(&arena, "%.0f s: best of %d so far: %s, %.0f tokens/s%s", s,
+        ran, tune_name(&arena, best), best->quiet.tokens_per_s, tune_rest(&arena, tune, best, s));
     flockfile(stderr);
     if (isatty(STDERR_FILENO)) { /* in the place of the line that counts */
         fputs("\r\033[K", stderr);
@@ -220,7 +190,7 @@ static void tune_say(struct tune_watch *watch)
         fprintf(stderr, "%s\n", text);
     }
     funlockfile(stderr);
-    free(text);
+    arena_release(&arena);
 }
 
 static void *tune_look_on(void *self)
@@ -465,8 +435,7 @@ static void tune_answer(struct tune_command *command, const struct scenario_set 
     const struct tune *tune, struct diag *diag)
 {
     FILE *out = command->emit && !command->out ? stderr : stdout;
-    (command->format == RECORDS_TABLE ? tune_print_table : tune_print_records)(
-        out, command, set, tune, &command->arena);
+    tune_print(out, command, set, tune, &command->arena);
     tune_emit(command, set, tune, diag);
 }
 

@@ -30,13 +30,10 @@ struct tune_command {
     struct arena arena;
 };
 
-/* After tune_finals() of the orders that are shown: the one asked for, and the first of the other.
- */
-void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+/* The answer, after tune_finals() of the orders that are shown, the one asked for and the first of
+ * the other: a table, or as CSV and JSON every candidate. */
+void tune_print(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena);
-/* Every candidate. */
-void tune_print_records(FILE *out, const struct tune_command *command,
-    const struct scenario_set *set, const struct tune *tune, struct arena *arena);
 
 /* Two lines: what all candidates have in common, and what was not searched. */
 void tune_print_held(
@@ -44,7 +41,7 @@ void tune_print_held(
 
 /* "tp 4, cp 2, pp 4, vp 10, micro-batch 1, checkpointing none", or "FULL_SHARD, micro-batch 1, ..."
  */
-void tune_name(FILE *out, const struct tune_candidate *candidate);
+const char *tune_name(struct arena *arena, const struct tune_candidate *candidate);
 
 /* The candidate as settings of the command's file: what --set gave beside the settings searched,
  * these, what the scenario sweeps. The caller frees the list; texts are in the arena. */
@@ -72,21 +69,15 @@ bool tune_is_all(const struct tune_command *command); /* --strategy all */
 
 /* ---- tune_layout.c ---- */
 
-struct table;
 struct rows;
 
-/* Degrees of a layout; where the candidate is none, unknown. */
-void tune_layout_columns(struct table *table, const struct tune_candidate *candidate);
-/* Kernels of the stage with most work as fast as alone, collectives of tensor, context and expert
- * groups that they wait for, fill and drain of the pipeline, and what the simulation adds to that
- * bound (study/bound.h). */
-void tune_layout_shares(struct table *table, const struct tune_candidate *candidate);
-void tune_layout_cells(struct rows *rows, const struct tune_candidate *candidate);
+/* For people: kernels of the stage with most work as fast as alone, collectives of tensor, context
+ * and expert groups that they wait for, fill and drain of the pipeline, and what the simulation
+ * adds to that bound (study/bound.h). */
+void tune_layout_shares(struct rows *rows, const struct tune_candidate *candidate);
 
-/* Layouts that differ in more than the chunks of a stage. */
-bool tune_differs(const struct tune_candidate *a, const struct tune_candidate *b);
-
-/* Why the first of an order is that, beside those behind it. Nothing where it is no layout. */
+/* Why the first of an order is that, beside those behind it, which differ from each other in more
+ * than the chunks of a stage. Nothing where it is no layout. */
 void tune_why(FILE *out, const struct tune *tune, const int *order, int n);
 
 #endif

@@ -27,22 +27,15 @@ static bool may_be(const char *trainer, const struct tune_candidate *candidate)
     return kind == (trainer == tune_trainers[MEGATRON] ? STRATEGY_MEGATRON : STRATEGY_FSDP);
 }
 
-static char *title(
-    const struct tune_command *command, const struct tune_candidate *candidate, int place)
+static char *title(struct arena *arena, const struct tune_command *command,
+    const struct tune_candidate *candidate, int place)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
     const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
-    fprintf(out, "By `flopcast tune --emit %s`: ", command->emit);
-    tune_name(out, candidate);
-    fprintf(out, " on %" PRId64 " GPUs; simulated: %.4g tokens/s",
-        candidate->point.options.cluster.gpus, rates->tokens_per_s);
-    if (place > 0)
-        fprintf(out, ", %d that are faster are not this trainer's", place);
-    fclose(out);
-    return text;
+    return arena_printf(arena,
+        "By `flopcast tune --emit %s`: %s on %" PRId64 " GPUs; simulated: %.4g tokens/s%s",
+        command->emit, tune_name(arena, candidate), candidate->point.options.cluster.gpus,
+        rates->tokens_per_s,
+        place > 0 ? arena_printf(arena, ", %d that are faster are not this trainer's", place) : "");
 }
 
 /* The first of an order; returns how many were added. */
@@ -55,9 +48,7 @@ static int add_words(struct program_words *words, const struct tune_command *com
             continue;
         if (added++ > 0)
             vec_push(&words->list, arena_strdup(&words->texts, SCENARIO_EMIT_OR));
-        char *head = title(command, candidate, i);
-        vec_push(&words->list, arena_strdup(&words->texts, head));
-        free(head);
+        vec_push(&words->list, title(&words->texts, command, candidate, i));
         struct tune_overrides overrides = tune_overrides(command, set, candidate, &words->texts);
         for (int k = 0; k < overrides.list.n; k++)
             vec_push(&words->list, arena_printf(&words->texts, "%s=%s", overrides.list.at[k].key,
@@ -72,7 +63,7 @@ void tune_emit(const struct tune_command *command, const struct scenario_set *se
 {
     if (!command->emit)
         return;
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
+    int *order = tune_indices(tune);
     struct program_words words = {0};
     const char *const first[] = {
         "scenario", "emit", command->emit, command->out ? command->out : "-", command->file};

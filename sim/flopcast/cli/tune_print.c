@@ -64,19 +64,10 @@ static double days(const struct tune_print *print, const struct tune_rates *rate
     return print->command->tokens.n / rates->tokens_per_s / S_PER_DAY;
 }
 
-/* Of an amount for 10^9 tokens that of all. */
+/* Of an amount for 10^9 tokens that of all, where it is said how many these are. */
 static double of_all(const struct tune_print *print, double per_gtokens)
 {
-    return per_gtokens * print->command->tokens.n / GTOKENS;
-}
-
-/* The points of the first variant: what differs between variants is no sweep. */
-static struct scenario_set one_variant(
-    const struct scenario_set *set, const struct tune_command *command)
-{
-    struct scenario_set one = *set;
-    one.n_points /= command->options.variants > 1 ? command->options.variants : 1;
-    return one;
+    return print->tokens ? per_gtokens * print->command->tokens.n / GTOKENS : per_gtokens;
 }
 
 /* ---- the table ---- */
@@ -122,110 +113,204 @@ static bool all_layouts(const struct tune *tune)
     return true;
 }
 
-static void tune_print_number(
-    struct table *table, const char *name, const char *unit, int spare, int digits, double value)
-{
-    table_number(table, name, unit, digits, value);
-    table_spare(table, spare);
-}
-
 static const char *stack_of(const struct scenario_point *point, struct arena *arena)
 {
     return point->options.stack_path ? words_stem(point->options.stack_path, arena) : "none";
 }
 
-/* To as many digits as the speed's interval has. */
-static void tune_print_sure_cell(const struct tune_print *print, struct table *table,
-    const char *name, const char *unit, int spare, const struct sure_range *range, double value,
-    int digits)
+/* An axis as a cell: for programs its name is the last part of its path, for people its label.
+ * Where it does not count: 0, or nothing; "-". */
+static void add_axis(struct rows *rows, enum tune_axis_index index,
+    const struct scenario_point *point, bool programs, bool people)
 {
-    table_number_as(
-        table, name, unit, isnan(value) ? "-" : sure_number(print->arena, range, value, digits));
-    table_spare(table, spare);
+    const struct tune_axis *axis = &tune_axes[index];
+    struct rows_column column = {.name = programs ? strrchr(axis->path, '.') + 1 : NULL,
+        .heading = people ? axis->label : NULL,
+        .unit = axis->unit};
+    bool counts = tune_axis_counts(index, point);
+    const char *text = counts ? tune_axis_text(index, point, &rows->table.numbers) : NULL;
+    if (axis->size != sizeof(int64_t))
+        rows_text(rows, column, text);
+    else
+        rows_real_as(rows, column, true, counts ? (double)tune_axis_value(index, point) : 0,
+            counts ? text : "-");
 }
 
-/* What the candidate is. */
-static void name_candidate(const struct tune_print *print, struct table *table, int index)
+/* Degrees of a layout; the rest of the GPUs are ranks of data parallelism. */
+static void add_degrees(
+    struct rows *rows, const struct tune_candidate *candidate, bool programs, bool people)
 {
-    const struct scenario_point *point = &print->tune->candidates.at[index].point;
-    const struct strategy_options *strategy = &point->options.strategy;
-    bool grouped = strategy->kind == STRATEGY_FSDP && strategy->fsdp.sharding_group_size > 0;
-    table_text(table, "GPU", "", point->hw.gpu.name);
-    table_spare(table, one_gpu(print->tune) ? SPARE_GPU : 0);
-    table_number(table, "GPUs", "", 0, (double)point->options.cluster.gpus);
-    table_text(table, "strategy", "", strategy_label(strategy));
-    if (print->command->options.variants > 1)
-        table_text(table, "stack", "", stack_of(point, print->arena));
-    for (int i = 0; i < print->swept.options.n; i++) {
-        const struct vary_option *option = &print->swept.options.at[i];
-        table_text(table, option->path, "", vary_short(option, &point->options, print->arena));
-    }
-    if (!all_layouts(print->tune)) {
-        tune_print_number(table, "group", "GPUs", SPARE_GROUP, 0,
-            grouped ? (double)strategy->fsdp.sharding_group_size : TABLE_UNKNOWN);
-        table_text(table, "prefetch", "", prefetches(print, index));
-        table_spare(table, SPARE_PREFETCH);
-    }
-    if (print->tune->quiet_only)
-        tune_layout_columns(table, &print->tune->candidates.at[index]);
-    table_text(
-        table, "checkpoint", "", checkpointing_names[strategy->train.activation_checkpointing]);
-    table_number(table, "batch", "/GPU", 0, (double)strategy->train.micro_batch);
-    tune_print_number(
-        table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
+    const struct scenario_point *point = &candidate->point;
+    bool known = candidate->is_layout;
+    for (enum tune_axis_index i = TUNE_TENSOR; i < TUNE_AXES; i++)
+        if (tune_axes[i].label)
+            add_axis(rows, i, point, programs, people);
+    double ranks = (double)strategy_data_ranks(
+        &point->options.strategy.parallelism, point->options.cluster.gpus);
+    rows_real(rows, COLUMN(NULL, people ? "dp" : NULL), known, ranks);
+    if (programs)
+        rows_real(rows, COLUMN("data"), true, known ? ranks : 0);
 }
 
-/* A finalist's row shows its run with noise. */
-static void tune_print_add_row(const struct tune_print *print, struct table *table, int index)
+/* What only people see of what the candidate is. */
+static void add_looks(const struct tune_print *print, struct rows *rows, int index)
 {
     const struct tune_candidate *candidate = &print->tune->candidates.at[index];
-    const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
-    const char *counted = words_counted_all(print->set);
-    double usd = rates->usd_per_gtokens > 0 ? rates->usd_per_gtokens : TABLE_UNKNOWN;
-    const struct sure_range *range = sure_of_speed(print->sure, &candidate->point, rates->mfu);
-    struct arena *arena = print->arena;
-    table_row(table);
-    name_candidate(print, table, index);
-    tune_print_sure_cell(print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, range,
-        rates->tokens_per_s, 0);
-    table_number_as(
-        table, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, range, rates->tflops_per_gpu, 1));
-    if (print->noise)
-        tune_print_sure_cell(print, table, "no noise", "TFLOPS", SPARE_QUIET, range,
-            candidate->quiet.tflops_per_gpu, 1);
-    if (print->retries)
-        tune_print_number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
-    table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
-    if (print->tune->quiet_only)
-        tune_layout_shares(table, candidate);
-    if (print->tokens) {
-        tune_print_sure_cell(print, table, "time", "days", 0, range, days(print, rates), 1);
-        tune_print_sure_cell(print, table, "GPU-h", "", SPARE_GPU_HOURS, range,
-            of_all(print, rates->gpu_hours_per_gtokens), 0);
-        tune_print_sure_cell(print, table, "cost", "$", 0, range, of_all(print, usd), 0);
-        tune_print_sure_cell(print, table, "energy", "MWh", SPARE_ENERGY, range,
-            of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
-    } else {
-        tune_print_sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted),
-            SPARE_GPU_HOURS, range, rates->gpu_hours_per_gtokens, 1);
-        tune_print_sure_cell(print, table, "cost", "$/10^9", 0, range, usd, 2);
-        tune_print_sure_cell(
-            print, table, "energy", "kWh/10^9", SPARE_ENERGY, range, rates->kwh_per_gtokens, 1);
+    const struct strategy_options *strategy = &candidate->point.options.strategy;
+    int64_t group = strategy->kind == STRATEGY_FSDP ? strategy->fsdp.sharding_group_size : 0;
+    if (print->command->options.variants > 1)
+        rows_text(rows, COLUMN(NULL, "stack"), stack_of(&candidate->point, print->arena));
+    for (int i = 0; i < print->swept.options.n; i++) {
+        const struct vary_option *option = &print->swept.options.at[i];
+        rows_text(rows, COLUMN(NULL, option->path),
+            vary_short(option, &candidate->point.options, print->arena));
     }
+    if (!all_layouts(print->tune)) {
+        rows_real(
+            rows, COLUMN(NULL, "group", "GPUs", .spare = SPARE_GROUP), group > 0, (double)group);
+        rows_text(
+            rows, COLUMN(NULL, "prefetch", .spare = SPARE_PREFETCH), prefetches(print, index));
+    }
+    if (print->tune->quiet_only)
+        add_degrees(rows, candidate, false, true);
 }
 
-/* Layouts that differ from a better one in the chunks of a stage alone go. How many stay. */
-static int fold(const struct tune *tune, int *order, int n)
+/* For people, to as many digits as the speed's interval has. */
+static void add_sure(const struct tune_print *print, struct rows *rows, struct rows_column column,
+    const struct sure_range *range, double value)
+{
+    rows_real_as(rows, column, !isnan(value), value,
+        isnan(value) ? "" : sure_number(print->arena, range, value, column.digits));
+}
+
+/* What people see of what it gives: of a finalist by its run with noise. */
+static void add_gains(
+    const struct tune_print *print, struct rows *rows, const struct tune_candidate *candidate)
+{
+    const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
+    const char *counted = words_counted_all(print->set);
+    bool all = print->tokens;
+    const struct sure_range *range = sure_of_speed(print->sure, &candidate->point, rates->mfu);
+    struct arena *arena = print->arena;
+    add_sure(print, rows, COLUMN(NULL, arena_printf(arena, "%s/s", counted), "of the job"), range,
+        rates->tokens_per_s);
+    rows_number_as(
+        rows, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, range, rates->tflops_per_gpu, 1));
+    if (print->noise)
+        add_sure(print, rows, COLUMN(NULL, "no noise", "TFLOPS", .spare = SPARE_QUIET, .digits = 1),
+            range, candidate->quiet.tflops_per_gpu);
+    if (print->retries)
+        rows_real(rows, COLUMN(NULL, "retries", "/step", .spare = SPARE_RETRIES, .digits = 1), true,
+            rates->retries);
+    rows_real(rows, COLUMN(NULL, "HBM peak", "GiB", .scale = 1 / 0x1p30, .digits = 1), true,
+        rates->peak_bytes);
+    if (print->tune->quiet_only)
+        tune_layout_shares(rows, candidate);
+    if (all)
+        add_sure(print, rows, COLUMN(NULL, "time", "days", .digits = 1), range, days(print, rates));
+    add_sure(print, rows,
+        COLUMN(NULL, "GPU-h", all ? "" : arena_printf(arena, "/10^9 %s", counted),
+            .spare = SPARE_GPU_HOURS, .digits = all ? 0 : 1),
+        range, of_all(print, rates->gpu_hours_per_gtokens));
+    add_sure(print, rows, COLUMN(NULL, "cost", all ? "$" : "$/10^9", .digits = all ? 0 : 2), range,
+        rates->usd_per_gtokens > 0 ? of_all(print, rates->usd_per_gtokens) : TABLE_UNKNOWN);
+    add_sure(print, rows,
+        COLUMN(NULL, "energy", all ? "MWh" : "kWh/10^9", .spare = SPARE_ENERGY, .digits = 1), range,
+        of_all(print, rates->kwh_per_gtokens) / (all ? 1e3 : 1));
+}
+
+/* For programs; prefix: of the names of all cells. */
+static void add_rates(const struct tune_print *print, struct rows *rows, const char *prefix,
+    bool known, const struct tune_rates *rates)
+{
+    bool priced = known && rates->usd_per_gtokens > 0;
+    const struct {
+        const char *name;
+        bool known;
+        double value;
+    } cells[] = {{"step_time_s", known, rates->step_time_s},
+        {"tflops_per_gpu", known, rates->tflops_per_gpu},
+        {"tokens_per_s", known, rates->tokens_per_s},
+        {"gpu_hours_per_gtokens", known, rates->gpu_hours_per_gtokens},
+        {"usd_per_gtokens", priced, rates->usd_per_gtokens},
+        {"kwh_per_gtokens", known, rates->kwh_per_gtokens},
+        {"alloc_retries_a_step", known, rates->retries},
+        {"days", known, known ? days(print, rates) : 0},
+        {"usd", priced, priced ? of_all(print, rates->usd_per_gtokens) : 0}};
+    enum { ALL = sizeof cells / sizeof *cells, OF_TOKENS = 2 };
+    for (int i = 0; i < (print->tokens ? ALL : ALL - OF_TOKENS); i++)
+        rows_real(rows, COLUMN(arena_printf(print->arena, "%s%s", prefix, cells[i].name)),
+            cells[i].known, cells[i].value);
+}
+
+/* What the candidate is and gives: the columns of programs and of people, each in their order. */
+static void tune_print_add_row(const struct tune_print *print, struct rows *rows, int index)
+{
+    const struct tune_candidate *candidate = &print->tune->candidates.at[index];
+    const struct scenario_point *point = &candidate->point;
+    const struct strategy_options *strategy = &point->options.strategy;
+    bool people = print->command->format == RECORDS_TABLE, ran = candidate->state == TUNE_RAN;
+    static const enum tune_axis_index own[] = {
+        TUNE_GROUP, TUNE_BACKWARD, TUNE_FORWARD, TUNE_CHECKPOINTING, TUNE_BATCH};
+    rows_next(rows);
+    rows_text(rows, COLUMN("model"), point->model.shape.name);
+    rows_text(rows, COLUMN("cluster"), point->hw.cluster.name);
+    rows_text(rows, COLUMN("swept"), vary_assignments(&print->swept, point, print->arena));
+    if (people)
+        rows_text(rows, COLUMN(NULL, "GPU", .spare = one_gpu(print->tune) ? SPARE_GPU : 0),
+            point->hw.gpu.name);
+    add_axis(rows, TUNE_GPUS, point, true, true);
+    rows_text(rows, COLUMN("strategy", "strategy"), strategy_label(strategy));
+    if (people)
+        add_looks(print, rows, index);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        add_axis(rows, own[i], point, true, true);
+    rows_int(rows, COLUMN("grad_accum", "accum", .spare = SPARE_ACCUM),
+        strategy_batch(&strategy->train).micro_batches);
+    rows_text(rows, COLUMN("status"), tune_state_names[candidate->state]);
+    rows_real(rows, COLUMN("least_bytes"), true, candidate->least_bytes);
+    rows_real(rows, COLUMN("peak_allocated_bytes"), ran, candidate->quiet.peak_bytes);
+    if (print->tune->quiet_only) {
+        const struct bound *bound = &candidate->bound;
+        bool known = candidate->is_layout;
+        add_degrees(rows, candidate, true, false);
+        rows_real(rows, COLUMN("bound_step_s"), known, bound->step_s);
+        rows_real(rows, COLUMN("bound_kernels_s"), known, bound->kernels_s);
+        rows_real(rows, COLUMN("bound_groups_s"), known, bound->group_s);
+        rows_real(rows, COLUMN("bound_bubble_s"), known, bound->bubble_s);
+    }
+    if (print->command->options.variants > 1)
+        rows_text(rows, COLUMN("stack"), stack_of(point, print->arena));
+    add_rates(print, rows, "", ran, &candidate->quiet);
+    add_rates(print, rows, "noisy_", ran && candidate->finalist, &candidate->noisy);
+    for (int i = 0; i < print->swept.options.n; i++)
+        vec_push(&rows->cells, vary_cell(&print->swept.options.at[i], &point->options));
+    if (people)
+        add_gains(print, rows, candidate);
+}
+
+static bool same_base(const struct tune_candidate *a, const struct tune_candidate *b)
+{
+    return a->base == b->base;
+}
+
+/* Layouts that differ in the chunks of a stage alone. */
+static bool differ_in_chunks(const struct tune_candidate *a, const struct tune_candidate *b)
+{
+    return a->is_layout && same_base(a, b) &&
+           !tune_axes_differ(&a->point, &b->point, TUNE_OF_CHUNKS);
+}
+
+/* Of those alike the first stays. How many stay. */
+static int fold(const struct tune *tune, int *order, int n,
+    bool (*alike)(const struct tune_candidate *, const struct tune_candidate *))
 {
     int kept = 0;
     for (int i = 0; i < n; i++) {
-        const struct tune_candidate *at = &tune->candidates.at[order[i]];
-        bool known = false;
-        for (int k = 0; k < kept && at->is_layout && !known; k++) {
-            const struct tune_candidate *better = &tune->candidates.at[order[k]];
-            known = better->is_layout && better->base == at->base && !tune_differs(better, at);
-        }
-        if (!known)
+        int k = 0;
+        while (k < kept && !alike(&tune->candidates.at[order[k]], &tune->candidates.at[order[i]]))
+            k++;
+        if (k == kept)
             order[kept++] = order[i];
     }
     return kept;
@@ -234,7 +319,7 @@ static int fold(const struct tune *tune, int *order, int n)
 /* The first rows of an order. */
 static void tune_print_best(struct tune_print *print, const int *order, int n, int rows)
 {
-    struct table table = {0};
+    struct rows table = {0};
     print->noise = print->retries = false;
     for (int i = 0; i < n && i < rows; i++) {
         const struct tune_candidate *candidate = &print->tune->candidates.at[order[i]];
@@ -244,12 +329,7 @@ static void tune_print_best(struct tune_print *print, const int *order, int n, i
     }
     for (int i = 0; i < n && i < rows; i++)
         tune_print_add_row(print, &table, order[i]);
-    table_finish(print->out, &table);
-}
-
-static void print_set(FILE *out, const char *key, const char *value, struct arena *arena)
-{
-    fprintf(out, " --set %s", words_shell(arena_printf(arena, "%s=%s", key, value), arena));
+    rows_finish(print->out, &table, RECORDS_TABLE);
 }
 
 /* What the command line gave, without what the search or the sweep decides; then the candidate's
@@ -286,25 +366,19 @@ struct tune_overrides tune_overrides(const struct tune_command *command,
 /* The candidate as a command. */
 static void print_command(const struct tune_print *print, int index)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
     struct arena *arena = print->arena;
     struct tune_overrides overrides =
         tune_overrides(print->command, print->set, &print->tune->candidates.at[index], arena);
-    fprintf(out, "flopcast run %s", words_file(arena, print->command->file));
+    const char *text =
+        arena_printf(arena, "flopcast run %s", words_file(arena, print->command->file));
     for (int i = 0; i < overrides.list.n; i++) {
         const struct scenario_override *one = &overrides.list.at[i];
-        if (strcmp(one->key, "noise") == 0 && strcmp(one->value, "off") == 0)
-            fputs(" --no-noise", out);
-        else
-            print_set(out, one->key, one->value, arena);
+        bool quiet = strcmp(one->key, "noise") == 0 && strcmp(one->value, "off") == 0;
+        text = arena_printf(arena, "%s %s%s", text, quiet ? "--no-noise" : "--set ",
+            quiet ? "" : words_shell(arena_printf(arena, "%s=%s", one->key, one->value), arena));
     }
-    fclose(out);
     fputc('\n', print->out);
     words_command(print->out, "the first: ", text);
-    free(text);
     vec_free(&overrides.list);
 }
 
@@ -323,25 +397,25 @@ static void print_none(FILE *out, const struct tune *tune)
             out);
 }
 
-static void print_counts(FILE *out, const struct tune_command *command, const struct tune *tune)
+static void print_counts(const struct tune_print *print)
 {
-    int tried = tune->count[TUNE_RAN] + tune->count[TUNE_OOM];
-    const char *by = tried < command->options.max_simulations ? ": stopped" : " by --limit";
-    struct arena arena = ARENA_INIT;
-    const char *slower =
-        tune->count[TUNE_SLOWER] > 0
-            ? arena_printf(&arena, ", %d slower by their bounds", tune->count[TUNE_SLOWER])
-            : "";
-    const char *left = tune->count[TUNE_LEFT_OUT] > 0
-                           ? arena_printf(&arena, ", %d left out%s", tune->count[TUNE_LEFT_OUT], by)
-                           : "";
-    words_paragraph_of(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit%s%s",
-        tune->candidates.n, plural(tune->candidates.n), tune->count[TUNE_RAN],
-        tune->count[TUNE_OOM], tune->count[TUNE_PRUNED], slower, left);
+    const struct tune *tune = print->tune;
+    const int *count = tune->count;
+    const char *slower = "", *left = "";
+    if (count[TUNE_SLOWER] > 0)
+        slower = arena_printf(print->arena, ", %d slower by their bounds", count[TUNE_SLOWER]);
+    if (count[TUNE_LEFT_OUT] > 0)
+        left = arena_printf(print->arena, ", %d left out%s", count[TUNE_LEFT_OUT],
+            count[TUNE_RAN] + count[TUNE_OOM] < print->command->options.max_simulations
+                ? ": stopped"
+                : " by --limit");
+    words_paragraph_of(print->out,
+        "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit%s%s", tune->candidates.n,
+        plural(tune->candidates.n), count[TUNE_RAN], count[TUNE_OOM], count[TUNE_PRUNED], slower,
+        left);
     if (tune->n_refused > 0)
-        words_paragraph_of(out, "%d more %s not possible: %s", tune->n_refused,
+        words_paragraph_of(print->out, "%d more %s not possible: %s", tune->n_refused,
             tune->n_refused == 1 ? "is" : "are", tune->refusal);
-    arena_release(&arena);
 }
 
 /* The GPUs of the candidates that ran, with or without a price; by the first candidate of each.
@@ -359,40 +433,32 @@ static const char *gpu_names(const struct tune_print *print, bool priced)
     return names;
 }
 
-static bool same_source(const struct hw_gpu *a, const struct hw_gpu *b)
-{
-    return strcmp(a->price.source, b->price.source) == 0;
-}
-
-/* A line for each source of prices: what it says of which GPU. GPUs whose prices have one source
- * share a line. */
+/* A line for each source of prices: what it says of which GPU. */
 static void print_prices(const struct tune_print *print)
 {
-    VEC(const struct hw_gpu *) known = {0};
+    struct price_source {
+        const char *name, *prices;
+    };
+    VEC(struct price_source) sources = {0};
     for (int i = 0; i < print->tune->candidates.n; i++) {
         const struct tune_candidate *candidate = &print->tune->candidates.at[i];
         const struct hw_gpu *gpu = &candidate->point.hw.gpu;
-        bool is_known = candidate->state != TUNE_RAN || !(gpu->price.value > 0);
-        for (int k = 0; k < known.n && !is_known; k++)
-            is_known = strcmp(known.at[k]->name, gpu->name) == 0 &&
-                       known.at[k]->price.value == gpu->price.value;
-        if (!is_known)
-            vec_push(&known, gpu);
+        int k = 0;
+        if (candidate->state != TUNE_RAN || !(gpu->price.value > 0))
+            continue;
+        while (k < sources.n && strcmp(sources.at[k].name, gpu->price.source) != 0)
+            k++;
+        if (k == sources.n)
+            vec_push(&sources, ((struct price_source){gpu->price.source, ""}));
+        const char **prices = &sources.at[k].prices,
+                   *own = arena_printf(print->arena, ", %s %g $/h", gpu->name, gpu->price.value);
+        if (!strstr(*prices, own))
+            *prices = arena_printf(print->arena, "%s%s", *prices, own);
     }
-    for (int i = 0; i < known.n; i++) {
-        const char *line = "";
-        bool printed = false;
-        for (int k = 0; k < i; k++)
-            printed = printed || same_source(known.at[k], known.at[i]);
-        for (int k = i; k < known.n && !printed; k++)
-            if (same_source(known.at[k], known.at[i])) {
-                line = arena_printf(print->arena, "%s%s%s %g $/h", line, *line ? ", " : "",
-                    known.at[k]->name, known.at[k]->price.value);
-            }
-        if (!printed)
-            words_paragraph_of(print->out, "price: %s: %s", line, known.at[i]->price.source);
-    }
-    vec_free(&known);
+    for (int k = 0; k < sources.n; k++)
+        words_paragraph_of(
+            print->out, "price: %s: %s", sources.at[k].prices + 2, sources.at[k].name);
+    vec_free(&sources);
 }
 
 static void tune_print_title(const struct tune_print *print, const char *what)
@@ -420,18 +486,10 @@ static void print_noise(const struct tune_print *print)
 /* The best of each strategy and stack, which the search finds of all of them. */
 static void print_bests(struct tune_print *print, int *order)
 {
-    int n = tune_rank_quiet(order, print->tune, TUNE_BY_SPEED), kept = 0;
-    for (int i = 0; i < n; i++) {
-        bool known = false;
-        for (int k = 0; k < kept; k++)
-            known = known || print->tune->candidates.at[order[k]].base ==
-                                 print->tune->candidates.at[order[i]].base;
-        if (!known)
-            order[kept++] = order[i];
-    }
+    int n = fold(print->tune, order, tune_rank_quiet(order, print->tune, TUNE_BY_SPEED), same_base);
     fputc('\n', print->out);
     tune_print_title(print, "the best of each strategy and stack");
-    tune_print_best(print, order, kept, kept);
+    tune_print_best(print, order, n, n);
 }
 
 /* The best in a sentence. */
@@ -441,12 +499,6 @@ static void tune_print_said(const struct tune_print *print, int index)
     const struct tune_rates *rates = best->finalist ? &best->noisy : &best->quiet;
     struct arena *arena = print->arena;
     const struct sure_range *range = sure_of_speed(print->sure, &best->point, rates->mfu);
-    char *name = NULL;
-    size_t n = 0;
-    FILE *memory = open_memstream(&name, &n);
-    BUG_IF(!memory, "open_memstream failed");
-    tune_name(memory, best);
-    fclose(memory);
     const char *usd = rates->usd_per_gtokens > 0 && print->tokens
                           ? arena_printf(arena, "; %s",
                                 sure_said(arena, range, of_all(print, rates->usd_per_gtokens), "$"))
@@ -457,13 +509,13 @@ static void tune_print_said(const struct tune_print *print, int index)
                                      : "";
     int64_t gpus = best->point.options.cluster.gpus;
     const struct hw_gpu *gpu = &best->point.hw.gpu;
-    words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s; %s", name, gpus, plural(gpus),
+    words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s; %s", tune_name(arena, best),
+        gpus, plural(gpus),
         sure_said(arena, range, rates->tokens_per_s,
             arena_printf(arena, "%s/s", words_counted_all(print->set))),
         time, usd,
         sure_said_to_fit(arena, print->sure, rates->peak_bytes + gpu->context_bytes.value,
             gpu->hbm_capacity.value));
-    free(name);
     fputc('\n', print->out);
 }
 
@@ -491,9 +543,9 @@ static void print_orders(struct tune_print *print, int *order)
     if (n > 0) {
         first = order[0];
         tune_print_said(print, first);
+        n = fold(tune, order, n, differ_in_chunks);
         tune_why(print->out, tune, order, n);
         fputs(tune->candidates.at[first].is_layout ? "\n" : "", print->out);
-        n = fold(tune, order, n);
         tune_print_title(print, best_title(print, by));
         tune_print_best(print, order, n, top);
         if (n < ranked)
@@ -528,106 +580,37 @@ static void print_orders(struct tune_print *print, int *order)
         fprintf(print->out, "\nno price: %s; --price NAME=DOLLARS an hour gives one\n", unpriced);
 }
 
-void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
-    const struct tune *tune, struct arena *arena)
+/* The sentences and tables. */
+static void print_answer(struct tune_print *print)
 {
-    const struct scenario_set one = one_variant(set, command);
-    struct tune_print print = {.out = out,
-        .command = command,
-        .set = &one,
-        .tune = tune,
-        .tokens = command->tokens.n > 0,
-        .sure = command->sure,
-        .arena = arena};
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
-    int n = tune_rank(order, tune, TUNE_BY_SPEED);
-    if (n == 0)
-        print_none(out, tune);
+    const struct tune *tune = print->tune;
+    int *order = tune_indices(tune);
+    if (tune_rank(order, tune, TUNE_BY_SPEED) == 0)
+        print_none(print->out, tune);
     else {
-        find_swept(&print.swept, &one, &tune->candidates.at[order[0]], arena);
-        print_orders(&print, order);
-        sure_print(out, command->sure);
-        own_runs_print(out, &command->own);
+        find_swept(&print->swept, print->set, &tune->candidates.at[order[0]], print->arena);
+        print_orders(print, order);
+        sure_print(print->out, print->command->sure);
+        own_runs_print(print->out, &print->command->own);
     }
-    print_counts(out, command, tune);
-    print_prices(&print);
+    print_counts(print);
+    print_prices(print);
     if (tune->candidates.n > 0)
-        tune_print_held(out, command, tune, arena);
-    vec_free(&print.swept.options);
+        tune_print_held(print->out, print->command, tune, print->arena);
     free(order);
 }
 
 /* ---- records ---- */
 
-/* prefix: of the names of all cells. */
-static void add_rates(const struct tune_print *print, struct rows *rows, const char *prefix,
-    bool known, const struct tune_rates *rates)
-{
-    bool priced = known && rates->usd_per_gtokens > 0;
-    const struct {
-        const char *name;
-        bool known;
-        double value;
-    } cells[] = {{"step_time_s", known, rates->step_time_s},
-        {"tflops_per_gpu", known, rates->tflops_per_gpu},
-        {"tokens_per_s", known, rates->tokens_per_s},
-        {"gpu_hours_per_gtokens", known, rates->gpu_hours_per_gtokens},
-        {"usd_per_gtokens", priced, rates->usd_per_gtokens},
-        {"kwh_per_gtokens", known, rates->kwh_per_gtokens},
-        {"alloc_retries_a_step", known, rates->retries},
-        {"days", known, known ? days(print, rates) : 0},
-        {"usd", priced, priced ? of_all(print, rates->usd_per_gtokens) : 0}};
-    enum { ALL = sizeof cells / sizeof *cells, OF_TOKENS = 2 };
-    for (int i = 0; i < (print->tokens ? ALL : ALL - OF_TOKENS); i++)
-        rows_real(rows, COLUMN(arena_printf(print->arena, "%s%s", prefix, cells[i].name)),
-            cells[i].known, cells[i].value);
-}
-
-static void tune_print_add_candidate(
-    const struct tune_print *print, struct rows *rows, const struct tune_candidate *candidate)
-{
-    const struct scenario_point *point = &candidate->point;
-    const struct strategy_options *strategy = &point->options.strategy;
-    const struct fsdp_options *fsdp = strategy->kind == STRATEGY_FSDP ? &strategy->fsdp : NULL;
-    const char *forward = fsdp && fsdp->forward_prefetch ? "true" : "false";
-    bool ran = candidate->state == TUNE_RAN;
-    rows_next(rows);
-    rows_text(rows, COLUMN("model"), point->model.shape.name);
-    rows_text(rows, COLUMN("cluster"), point->hw.cluster.name);
-    rows_text(rows, COLUMN("swept"), vary_assignments(&print->swept, point, print->arena));
-    rows_int(rows, COLUMN("gpus"), point->options.cluster.gpus);
-    rows_text(rows, COLUMN("strategy"), strategy_label(strategy));
-    rows_int(rows, COLUMN("sharding_group_size"), fsdp ? fsdp->sharding_group_size : 0);
-    rows_text(rows, COLUMN("backward_prefetch"),
-        fsdp ? backward_prefetch_names[fsdp->backward_prefetch] : NULL);
-    rows_text(rows, COLUMN("forward_prefetch"), fsdp ? forward : NULL);
-    rows_text(rows, COLUMN("activation_checkpointing"),
-        checkpointing_names[strategy->train.activation_checkpointing]);
-    rows_int(rows, COLUMN("micro_batch"), strategy->train.micro_batch);
-    rows_int(rows, COLUMN("grad_accum"), strategy_batch(&strategy->train).micro_batches);
-    rows_text(rows, COLUMN("status"), tune_state_names[candidate->state]);
-    rows_real(rows, COLUMN("least_bytes"), true, candidate->least_bytes);
-    rows_real(rows, COLUMN("peak_allocated_bytes"), ran, candidate->quiet.peak_bytes);
-    if (print->tune->quiet_only)
-        tune_layout_cells(rows, candidate);
-    if (print->command->options.variants > 1)
-        rows_text(rows, COLUMN("stack"), stack_of(point, print->arena));
-    add_rates(print, rows, "", ran, &candidate->quiet);
-    add_rates(print, rows, "noisy_", ran && candidate->finalist, &candidate->noisy);
-    for (int i = 0; i < print->swept.options.n; i++)
-        vec_push(&rows->cells, vary_cell(&print->swept.options.at[i], &point->options));
-}
-
 /* Rows as the table has them; then those that ran and are no finalists; then all others, as they
  * were made. Four rankings one after the other, each adding what is not there yet. */
-static int order_of_records(int *order, const struct tune_command *command, const struct tune *tune)
+static int order_of_records(int *order, const struct tune *tune, int asked)
 {
     bool *taken = xcalloc((size_t)tune->candidates.n + 1, sizeof *taken);
-    int *ranked = xcalloc((size_t)tune->candidates.n + 1, sizeof *ranked), n = 0;
-    const int orders[] = {command->by, command->by == TUNE_BY_COST ? TUNE_UNPRICED : command->by};
+    int *ranked = tune_indices(tune), n = 0;
     for (int k = 0; k < 4; k++) {
-        enum tune_order by = (enum tune_order)orders[k % 2];
-        int all = (k < 2 ? tune_rank : tune_rank_quiet)(ranked, tune, by);
+        int by = k % 2 && asked == TUNE_BY_COST ? TUNE_UNPRICED : asked;
+        int all = (k < 2 ? tune_rank : tune_rank_quiet)(ranked, tune, (enum tune_order)by);
         for (int i = 0; i < all; i++)
             if (!taken[ranked[i]]) {
                 taken[ranked[i]] = true;
@@ -642,24 +625,31 @@ static int order_of_records(int *order, const struct tune_command *command, cons
     return n;
 }
 
-void tune_print_records(FILE *out, const struct tune_command *command,
-    const struct scenario_set *set, const struct tune *tune, struct arena *arena)
+static void print_records(struct tune_print *print)
 {
-    const struct scenario_set one = one_variant(set, command);
+    const struct tune *tune = print->tune;
+    struct rows rows = {0};
+    int *order = tune_indices(tune), n = order_of_records(order, tune, print->command->by);
+    if (n > 0)
+        find_swept(&print->swept, print->set, &tune->candidates.at[0], print->arena);
+    for (int i = 0; i < n; i++)
+        tune_print_add_row(print, &rows, order[i]);
+    rows_finish(print->out, &rows, print->command->format);
+    free(order);
+}
+
+void tune_print(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena)
+{
+    struct scenario_set one = *set; /* what differs between variants is no sweep */
+    one.n_points /= command->options.variants > 1 ? command->options.variants : 1;
     struct tune_print print = {.out = out,
         .command = command,
         .set = &one,
         .tune = tune,
         .tokens = command->tokens.n > 0,
+        .sure = command->sure,
         .arena = arena};
-    if (tune->candidates.n > 0)
-        find_swept(&print.swept, &one, &tune->candidates.at[0], arena);
-    struct rows rows = {0};
-    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order),
-        n = order_of_records(order, command, tune);
-    for (int i = 0; i < n; i++)
-        tune_print_add_candidate(&print, &rows, &tune->candidates.at[order[i]]);
-    rows_finish(out, &rows, command->format);
-    free(order);
+    (command->format == RECORDS_TABLE ? print_answer : print_records)(&print);
     vec_free(&print.swept.options);
 }

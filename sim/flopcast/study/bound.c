@@ -19,19 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a block's cost depends on besides the scenario's point itself. */
-bool bound_same_costs(const struct scenario_point *a, const struct scenario_point *b)
-{
-    const struct strategy_options *one = &a->options.strategy, *two = &b->options.strategy;
-    const struct model_parallel *cut = &one->parallelism.model, *other = &two->parallelism.model;
-    return cut->tensor == other->tensor && cut->sequence == other->sequence &&
-           cut->context == other->context && cut->expert == other->expert &&
-           one->train.micro_batch == two->train.micro_batch &&
-           one->train.activation_checkpointing == two->train.activation_checkpointing &&
-           one->megatron.overlap_moe_expert_parallel_comm ==
-               two->megatron.overlap_moe_expert_parallel_comm;
-}
-
 /* ---- costs of blocks ---- */
 
 /* The axes whose groups lie alike in every layout, as they come before those of data parallelism

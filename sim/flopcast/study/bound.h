@@ -61,9 +61,8 @@ struct bound_passes {
 struct bound_passes bound_passes(const struct plan *plan, const struct plan_program *program,
     const double *kernel_s, const double *coll_s);
 
-/* Whether two points of one scenario have the same costs of blocks. */
-bool bound_same_costs(const struct scenario_point *a, const struct scenario_point *b);
-/* After scenario_check(). */
+/* After scenario_check(). Points of a scenario that differ in no axis of TUNE_OF_BLOCKS
+ * (study/tune_axes.h) have the same. */
 enum status bound_costs(struct bound_costs *out, const struct scenario_point *point,
     struct arena *arena, struct diag *diag);
 struct bound bound_layout(const struct bound_costs *costs, const struct scenario_point *point);

@@ -62,6 +62,7 @@
 
 #include "study/bound.h"
 #include "scenario/identity.h"
+#include "study/tune_axes.h"
 
 /* Tokens of a sequence that a rank of context parallelism has at least, unasked: less than in any
  * published recipe, and so little that a ring's exchange is longer than the attention beside it. */
@@ -117,6 +118,7 @@ struct tune_candidate {
 
 struct tune {
     VEC(struct tune_candidate) candidates; /* in the order of simulation; free with vec_free */
+    int n_bases;                           /* see base of a candidate */
     int count[TUNE_STATE_COUNT];
     int n_refused;       /* combinations that cannot be */
     const char *refusal; /* why the first of them cannot, in the arena */
@@ -164,6 +166,11 @@ enum status tune_finals(struct tune *tune, enum tune_order by, int rows, scenari
 /* By what a candidate can be best: its bound for a sequence. */
 double tune_promise(const struct tune_candidate *candidate);
 
+/* Room for the indices of all candidates; free() it. */
+static inline int *tune_indices(const struct tune *tune)
+{
+    return xcalloc((size_t)tune->candidates.n + 1, sizeof(int));
+}
 /* Indices of the candidates that ran, best first, into order (candidates.n entries); returns how
  * many. Once there are finalists, of those, by what they give with noise. Equals stay in the order
  * of candidates. */

@@ -100,15 +100,15 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
     scenario_progress progress, void *self, struct diag *diag)
 {
     static const struct scenario_share nobody = {0};
-    size_t room = (size_t)n + 1;
+    struct arena scratch = ARENA_INIT;
     struct simulated all = {.tune = tune,
         .share = tune->share ? tune->share : &nobody,
-        .set = {.n_points = n, .points = xcalloc(room, sizeof *all.set.points)},
-        .results = xcalloc(room, sizeof *all.results),
-        .arenas = xcalloc(room, sizeof *all.arenas),
-        .identities = xcalloc(room, sizeof *all.identities),
-        .known = xcalloc(room, sizeof *all.known),
-        .others = xcalloc(room, sizeof *all.others),
+        .set = {.n_points = n, .points = ARENA_ARRAY(&scratch, struct scenario_point, n)},
+        .results = ARENA_ARRAY(&scratch, struct scenario_result, n),
+        .arenas = ARENA_ARRAY(&scratch, struct arena, n),
+        .identities = ARENA_ARRAY(&scratch, struct scenario_identity, n),
+        .known = ARENA_ARRAY(&scratch, bool, n),
+        .others = ARENA_ARRAY(&scratch, bool, n),
         .progress = progress,
         .self = self};
     for (int i = 0; i < n; i++) {
@@ -133,11 +133,6 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
         tune->changing(tune->self, false);
     for (int i = 0; i < n; i++)
         arena_release(&all.arenas[i]);
-    free(all.set.points);
-    free(all.results);
-    free(all.arenas);
-    free(all.identities);
-    free(all.known);
-    free(all.others);
+    arena_release(&scratch);
     return status;
 }
