@@ -291,6 +291,48 @@ static void a_run_agrees(void **state)
     }
 }
 
+static struct scenario_comm comm_of(
+    const struct scenario_point *point, bool gaps, int *n_spans, struct loaded *loaded)
+{
+    static const int rank = 0;
+    struct scenario_point traced = *point;
+    struct scenario_result result;
+    struct scenario_comm comm;
+    traced.options.exec.trace_ranks = &rank;
+    traced.options.exec.n_trace_ranks = 1;
+    traced.options.exec.trace_gaps = gaps;
+    assert_int_equal(scenario_simulate(&result, &traced, &loaded->arena, &loaded->diag), STATUS_OK);
+    scenario_comm(&comm, &result.exec, &loaded->arena);
+    *n_spans = result.exec.n_spans + result.exec.n_host_spans;
+    return comm;
+}
+
+/* The timeline that has kernels without a gap between them as one span says the same, of DDP and
+ * of a pipeline, with noise and without. */
+static void gaps_are_enough(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 4; c++) {
+        const struct scenario_override set[] = {{"cluster.gpus", "32"}, {"run.steps", "1"},
+            {"noise.kernel_jitter", c & 1 ? "1 %" : "0"}, {"train.micro_batch", "4"},
+            {"strategy", c & 2 ? "megatron" : "ddp"}, {"parallelism.pipeline", c & 2 ? "2" : "1"},
+            {"train.grad_accum", c & 2 ? "8" : "1"}};
+        struct loaded *loaded = load_text(BASE, set, (int)(sizeof set / sizeof *set));
+        assert_string_equal(loaded->diag.text, "");
+        int n[2];
+        struct scenario_comm all = comm_of(&loaded->set.points[0], false, &n[0], loaded),
+                             few = comm_of(&loaded->set.points[0], true, &n[1], loaded);
+        assert_true(n[1] < n[0] / 3);
+        assert_int_equal(all.n_items, few.n_items);
+        assert_true(all.n_items > 0 && all.exposed_s > 0);
+        assert_true(all.moving_s == few.moving_s && all.latency_s == few.latency_s);
+        assert_true(all.exposed_s == few.exposed_s && all.exposed_wait_s == few.exposed_wait_s);
+        assert_memory_equal(all.exposed_bound_s, few.exposed_bound_s, sizeof all.exposed_bound_s);
+        assert_memory_equal(all.items, few.items, sizeof *all.items * (size_t)all.n_items);
+        unload(loaded);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +340,7 @@ int main(void)
         cmocka_unit_test(gaps_are_found),
         cmocka_unit_test(it_is_said_in_words),
         cmocka_unit_test(a_run_agrees),
+        cmocka_unit_test(gaps_are_enough),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }

@@ -14,7 +14,8 @@ static void find_kernels(struct sim *sim, int rank_index)
     struct ahead *ahead = &rank->ahead;
     int32_t left = queue->n_ops - 1 - queue->position;
     ahead->n = ahead->at = ahead->event = 0;
-    if (sim->options->one_by_one || tracing(sim, rank_index, STREAM_COMPUTE))
+    if (sim->options->one_by_one ||
+        (tracing(sim, rank_index, STREAM_COMPUTE) && !sim->options->trace_gaps))
         return;
     struct plan_cursor cursor = queue->cursor;
     ps_t now = queue->end;

@@ -345,8 +345,7 @@ static void sim_begin(struct sim *sim, bool keeps_ledgers)
         warm_resume(sim);
     for (int r = 0; r < sim->n_ranks && !sim->after; r++)
         host_begin_step(sim, r);
-    if (sim->lengthens)
-        warm_expect(sim);
+    warm_expect(sim);
     schedule(sim, &sim->options->link_events, sim->events.links);
     schedule(sim, &sim->options->gpu_events, sim->events.slow);
 }
@@ -435,7 +434,9 @@ static void sim_close(struct sim *sim)
     vec_free(&sim->costs.sm_states);
     vec_free(&sim->measure.spans);
     vec_free(&sim->measure.host_spans);
+    vec_free(&sim->measure.busy);
     vec_free(&sim->warm.spans);
+    vec_free(&sim->warm.busy);
     vec_free(&sim->warm.host_spans);
     free(sim);
 }
@@ -484,7 +485,7 @@ void sim_warm_longer(struct sim *sim, int32_t step)
 {
     struct exec_options *options = sim->lengthens;
     if (!options || step < options->warmup_steps || options->warmup_steps >= MOST_WARMUP ||
-        sim->measure.traced || !is_last_begun(sim, step))
+        options->n_trace_ranks > 0 || !is_last_begun(sim, step))
         return;
     options->warmup_steps = step + 1 < MOST_WARMUP ? step + 1 : MOST_WARMUP;
     sim->total_steps = (int32_t)(options->warmup_steps + options->steps);
@@ -496,9 +497,10 @@ void sim_warm_longer(struct sim *sim, int32_t step)
 }
 
 /* The job as one rank of each program: until its measured steps are steady once more, with more
- * steps of warm-up. options->warmup_steps: the least number; then those that it took. */
+ * steps of warm-up. options->warmup_steps: the least number; then those that it took. for_noise: a
+ * run with noise will begin where this one stands (warm.c). */
 static struct sim *simulate_folded(struct exec_result *out, const struct plan *plan,
-    const struct hw *hw, struct exec_options *options, struct arena *arena)
+    const struct hw *hw, struct exec_options *options, bool for_noise, struct arena *arena)
 {
     bool as_asked = options->from_the_start || change_later(&options->link_events) ||
                     change_later(&options->gpu_events);
@@ -511,6 +513,7 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
         sim->fold.on = true;
         sim->fold.siblings = can_fold(sim);
         sim->lengthens = as_asked ? NULL : options;
+        sim->warm.wanted = for_noise && !as_asked;
         exec_simulate(sim, !options->no_memory);
         int64_t steady = steady_from(sim);
         machine_close(&machine);
@@ -546,7 +549,7 @@ static struct sim *sim_reference(
     trace_first_of_programs(all, quiet);
     if (all->fold.uneven)
         quiet->gpu_events.n = 0;
-    return simulate_folded(out, all->plan, all->costs.hw, quiet, all->arena);
+    return simulate_folded(out, all->plan, all->costs.hw, quiet, true, all->arena);
 }
 
 /* The allocator stops the hosts of all ranks where it stopped those of the reference, its measured
@@ -644,7 +647,7 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     struct exec_options one = *options;
     struct sim *sim = sim_open(out, plan, hw, options, &machine, arena);
     if (folds(sim))
-        sim_close(simulate_folded(out, plan, hw, &one, arena));
+        sim_close(simulate_folded(out, plan, hw, &one, false, arena));
     else
         simulate_ranks(sim);
     sim_close(sim);

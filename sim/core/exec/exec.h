@@ -154,6 +154,9 @@ struct exec_options {
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands
                                for every rank */
     int n_trace_ranks;
+    bool trace_gaps; /* the timeline has what scenario_comm() (study/comm.h) looks at: compute
+                        kernels that follow each other without a gap are one span, with the place of
+                        the first; of hosts that they waited */
     struct degrade_events link_events,
         gpu_events;             /* of this hardware and number of ranks; borrowed */
     bool no_latency;            /* collectives cost their bytes only; see study/explain.h */

@@ -48,6 +48,8 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     queue->start_s = queue_start_s(sim, rank, op->index, queue->started);
     queue->end =
         queue->started + ps_round(rank->sm_state ? running_ps(sim, rank, queue) : alone_ps);
+    if (tracing_busy(sim, rank_index, queue_index))
+        trace_busy(sim, rank_index, true);
     if (queue_index == STREAM_COMPUTE)
         ahead_look(sim, rank_index);
     else
@@ -247,7 +249,9 @@ void queue_on_event(void *self, const struct event *event)
     }
     if (queue_index == STREAM_COMPUTE)
         ahead_settle(sim, rank_index);
-    if (tracing(sim, rank_index, queue_index)) {
+    if (tracing_busy(sim, rank_index, queue_index)) {
+        trace_busy(sim, rank_index, false);
+    } else if (tracing(sim, rank_index, queue_index)) {
         ps_t start = queue->started - llround(queue->spent_ps);
         trace_record(sim, rank_index, queue_index,
             (struct exec_span){.start = start, .moving = start, .alone = queue->alone_ps});

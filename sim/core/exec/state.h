@@ -290,6 +290,9 @@ struct measure {
         *carried; /* by link, bytes: from then on, to the end of the last step on the last rank */
     bool *traced; /* by rank; NULL: none */
     VEC(struct exec_span) spans;
+    VEC(struct exec_span)
+    busy; /* trace_gaps: of the compute queue; in the order of their ends,
+             too, which the last of a rank has not come to */
     VEC(struct exec_host_span) host_spans;
 };
 
@@ -304,6 +307,7 @@ struct memory {
 
 /* A rank of each program at an instant of the last step of warm-up of a quiet run (warm.c). */
 struct warm {
+    bool wanted;
     int64_t taken_at; /* ops of the first rank's compute queue after which it is taken; INT64_MAX:
                          not at all, or no more */
     ps_t now;
@@ -312,6 +316,7 @@ struct warm {
     int32_t steps;        /* that all of them have ended */
     /* What ranks that are traced had done of the last step by then: hosts are ahead. */
     VEC(struct exec_span) spans;
+    VEC(struct exec_span) busy;
     VEC(struct exec_host_span) host_spans;
 };
 
@@ -627,6 +632,8 @@ bool ledger_drains_from(const struct sim *sim, int32_t step);
 /* trace.c */
 void trace_setup(struct sim *sim);
 void trace_record(struct sim *sim, int rank, int queue, struct exec_span span);
+/* trace_gaps: the compute queue of a rank begins a kernel at this instant, or has ended one. */
+void trace_busy(struct sim *sim, int rank, bool begins);
 void trace_host_step(struct sim *sim, int rank); /* the host begins a step */
 /* Nothing of the last step is in the timeline but what is in that of sim->after. */
 void trace_resume(struct sim *sim);
@@ -644,6 +651,11 @@ static inline bool tracing(const struct sim *sim, int rank, int queue)
 {
     return __builtin_expect(sim->measure.traced != NULL, 0) && sim->measure.traced[rank] &&
            sim->ranks[rank].queues[queue].step + 1 == sim->total_steps;
+}
+
+static inline bool tracing_busy(const struct sim *sim, int rank, int queue)
+{
+    return tracing(sim, rank, queue) && queue == STREAM_COMPUTE && sim->options->trace_gaps;
 }
 
 static inline bool measuring(const struct sim *sim, int32_t step)

@@ -70,6 +70,27 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
     vec_push(&sim->measure.spans, span);
 }
 
+void trace_busy(struct sim *sim, int rank_index, bool begins)
+{
+    const struct rank *rank = &sim->ranks[rank_index];
+    ps_t now = sim->machine->engine.now;
+    struct exec_span *last = NULL;
+    for (int i = sim->measure.busy.n - 1; i >= 0 && !last; i--)
+        if (sim->measure.busy.at[i].rank == rank_index)
+            last = &sim->measure.busy.at[i];
+    if (last && (!begins || last->end == now))
+        last->end = now;
+    else
+        vec_push(&sim->measure.busy, (struct exec_span){.start = now,
+                                         .end = now,
+                                         .moving = now,
+                                         .rank = rank_index,
+                                         .op = rank->queues[STREAM_COMPUTE].op,
+                                         .stream = STREAM_COMPUTE,
+                                         .program = rank->program,
+                                         .waits_for = -1});
+}
+
 /* ---- the host ---- */
 
 void trace_host_step(struct sim *sim, int rank_index)
@@ -95,6 +116,8 @@ static void record_host_op(struct sim *sim, int rank_index, int32_t op_index, ps
 {
     const struct plan_op *op = op_of(&sim->ranks[rank_index], op_index);
     bool issues = op->position >= 0;
+    if (sim->options->trace_gaps)
+        return;
     if (issues || end > start)
         vec_push(&sim->measure.host_spans, (struct exec_host_span){.start = start,
                                                .end = end,
@@ -149,6 +172,13 @@ void trace_resume(struct sim *sim)
             if (its_own)
                 vec_push(&sim->measure.spans, span);
         }
+        for (int i = 0; i < warm->busy.n && sim->measure.traced[r]; i++) {
+            struct exec_span span = warm->busy.at[i];
+            bool its_own = span.rank == sim->ranks[r].program;
+            span.rank = r;
+            if (its_own)
+                vec_push(&sim->measure.busy, span);
+        }
         for (int i = 0; i < warm->host_spans.n && sim->measure.traced[r]; i++) {
             struct exec_host_span span = warm->host_spans.at[i];
             bool its_own = span.rank == sim->ranks[r].program;
@@ -189,6 +219,19 @@ void trace_resume(struct sim *sim)
         vec_free(&(from));                                                                         \
     } while (0)
 
+/* Those of the compute queue (trace_gaps) among the others, in the order of their ends. */
+static void merge_busy(struct sim *sim)
+{
+    int others = sim->measure.spans.n, busy = sim->measure.busy.n;
+    for (int i = 0; i < busy; i++)
+        vec_push(&sim->measure.spans, sim->measure.busy.at[i]);
+    struct exec_span *at = sim->measure.spans.at;
+    for (int to = others + busy - 1; busy > 0; to--) {
+        bool other = others > 0 && at[others - 1].end >= sim->measure.busy.at[busy - 1].end;
+        at[to] = other ? at[--others] : sim->measure.busy.at[--busy];
+    }
+}
+
 void trace_result(struct sim *sim)
 {
     struct exec_result *result = sim->result;
@@ -197,6 +240,7 @@ void trace_result(struct sim *sim)
     result->last_step_end = sim->measure.step_end[sim->total_steps - 1];
     if (!sim->measure.traced)
         return;
+    merge_busy(sim);
     result->n_spans = sim->measure.spans.n;
     BY_RANK(sim, sim->measure.spans, result->spans, struct exec_span);
     result->n_host_spans = sim->measure.host_spans.n;

@@ -21,7 +21,7 @@ static const double WARM_SHARE = 0.75;
 void warm_expect(struct sim *sim)
 {
     int64_t ops = sim->queues[STREAM_COMPUTE].n_ops, last = sim->options->warmup_steps - 1;
-    if (last >= 0 && ops > 0)
+    if (sim->warm.wanted && last >= 0 && ops > 0)
         sim->warm.taken_at = last * ops + (int64_t)(WARM_SHARE * (double)ops);
 }
 
@@ -56,11 +56,14 @@ void warm_take(struct sim *sim)
     for (warm->steps = 0; sim->measure.step_ranks[warm->steps] == sim->n_ranks;)
         warm->steps++;
     warm->now = sim->machine->engine.now;
-    warm->spans.n = warm->host_spans.n = 0;
+    warm->spans.n = warm->busy.n = warm->host_spans.n = 0;
     for (int i = 0; i < sim->measure.spans.n; i++)
         vec_push(&warm->spans, sim->measure.spans.at[i]);
+    for (int i = 0; i < sim->measure.busy.n; i++)
+        vec_push(&warm->busy, sim->measure.busy.at[i]);
     for (int i = 0; i < sim->measure.host_spans.n; i++)
         vec_push(&warm->host_spans, sim->measure.host_spans.at[i]);
+    sim->measure.traced = NULL; /* nobody asks for what comes now */
 }
 
 /* The queue is before the op that it was before, or in. */

@@ -164,6 +164,7 @@ static void whatif_simulate(struct variant *variant, struct arena *arena, struct
     for (int i = 0; i < variant->set.n_points; i++) {
         variant->set.points[i].options.exec.trace_ranks = &rank_0;
         variant->set.points[i].options.exec.n_trace_ranks = 1;
+        variant->set.points[i].options.exec.trace_gaps = true;
     }
     variant->results = xcalloc((size_t)variant->set.n_points, sizeof *variant->results);
     variant->arenas = xcalloc((size_t)variant->set.n_points, sizeof *variant->arenas);
