@@ -20,7 +20,6 @@ static const char what[] = "store the fit";
 struct store_fit {
     struct store *store;
     int64_t id, rows;
-    struct insert row;
 };
 
 enum status store_fit_begin(struct store_fit **out, struct store *store, const char *kind,
@@ -30,16 +29,12 @@ enum status store_fit_begin(struct store_fit **out, struct store *store, const c
     enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
     if (status != STATUS_OK)
         return status;
-    struct insert head = {.table = "fit"};
-    const struct record_cell cells[] = {cell_text("version", FLOPCAST_VERSION),
-        cell_text("kind", kind), cell_text("measured", measured)};
-    status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
-    sqlite3_finalize(head.statement);
+    status = INSERT_ROW(store, "INTO fit", what, diag, cell_text("version", FLOPCAST_VERSION),
+        cell_text("kind", kind), cell_text("measured", measured));
     if (status != STATUS_OK)
         return database_end(store, status, what, diag);
     *out = xcalloc(1, sizeof **out);
-    **out = (struct store_fit){
-        .store = store, .id = sqlite3_last_insert_rowid(store->db), .row = {.table = "fit_row"}};
+    **out = (struct store_fit){.store = store, .id = sqlite3_last_insert_rowid(store->db)};
     return STATUS_OK;
 }
 
@@ -79,17 +74,15 @@ enum status store_fit_put(struct store_fit *fit, const char *part, const struct 
     int n, struct diag *diag)
 {
     char *text = json_of(cells, n);
-    const struct record_cell row[] = {cell_int("fit_id", fit->id),
-        cell_int("position", fit->rows++), cell_text("part", part), cell_text("cells", text)};
     enum status status =
-        insert_row(fit->store, &fit->row, row, sizeof row / sizeof *row, what, diag);
+        INSERT_ROW(fit->store, "INTO fit_row", what, diag, cell_int("fit_id", fit->id),
+            cell_int("position", fit->rows++), cell_text("part", part), cell_text("cells", text));
     free(text);
     return status;
 }
 
 enum status store_fit_end(struct store_fit *fit, enum status status, struct diag *diag)
 {
-    sqlite3_finalize(fit->row.statement);
     status = database_end(fit->store, status, what, diag);
     free(fit);
     return status;

@@ -75,6 +75,23 @@ enum status database_end(
     return status;
 }
 
+sqlite3_stmt **database_kept(struct store *store, const char *key)
+{
+    for (int i = 0; i < store->kept.n; i++)
+        if (strcmp(store->kept.at[i].key, key) == 0)
+            return &store->kept.at[i].statement;
+    vec_push(&store->kept, (struct kept_statement){sqlite3_mprintf("%s", key), NULL});
+    return &store->kept.at[store->kept.n - 1].statement;
+}
+
+sqlite3_stmt *database_statement(struct store *store, const char *sql)
+{
+    sqlite3_stmt **kept = database_kept(store, sql);
+    if (!*kept)
+        sqlite3_prepare_v2(store->db, sql, -1, kept, NULL);
+    return *kept;
+}
+
 enum status database_int(struct store *store, const char *sql, int *out, struct diag *diag)
 {
     sqlite3_stmt *statement = NULL;
@@ -267,6 +284,11 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
+    for (int i = 0; i < store->kept.n; i++) {
+        sqlite3_finalize(store->kept.at[i].statement);
+        sqlite3_free(store->kept.at[i].key);
+    }
+    vec_free(&store->kept);
     sqlite3_close(store->db);
     free(store);
 }

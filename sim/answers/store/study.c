@@ -13,15 +13,17 @@ enum { ADDED = 2, MOST_CELLS = 40 };
 
 static enum status put_rows(struct store *store, const struct store_study *study, struct diag *diag)
 {
-    struct insert head = {.table = study->table}, rows = {.table = study->rows_table};
+    char head[64], rows[64];
     struct record_cell cells[MOST_CELLS];
     char id_name[64];
     BUG_IF(study->n_head + ADDED > MOST_CELLS || study->n_cells + ADDED > MOST_CELLS,
         "more than %d cells", MOST_CELLS);
+    snprintf(head, sizeof head, "INTO %s", study->table);
+    snprintf(rows, sizeof rows, "INTO %s", study->rows_table);
     snprintf(id_name, sizeof id_name, "%s_id", study->table);
     cells[0] = cell_text("version", FLOPCAST_VERSION);
     memcpy(&cells[1], study->head, (size_t)study->n_head * sizeof *cells);
-    enum status status = insert_row(store, &head, cells, study->n_head + 1, what, diag);
+    enum status status = insert_row(store, head, cells, study->n_head + 1, what, diag);
     int64_t id = sqlite3_last_insert_rowid(store->db);
     if (study->id)
         *study->id = id;
@@ -30,10 +32,8 @@ static enum status put_rows(struct store *store, const struct store_study *study
         cells[1] = cell_int("position", i);
         memcpy(&cells[ADDED], &study->cells[(ptrdiff_t)i * study->n_cells],
             (size_t)study->n_cells * sizeof *cells);
-        status = insert_row(store, &rows, cells, study->n_cells + ADDED, what, diag);
+        status = insert_row(store, rows, cells, study->n_cells + ADDED, what, diag);
     }
-    sqlite3_finalize(head.statement);
-    sqlite3_finalize(rows.statement);
     return status;
 }
 
