@@ -10,12 +10,6 @@
 enum status insert_row(struct store *store, const char *into, const struct record_cell *cells,
     int n, const char *what, struct diag *diag);
 
-/* The row of an initialiser list of cells. */
-#define INSERT_ROW(store, into, what, diag, ...)                                                   \
-    insert_row((store), (into), (const struct record_cell[]){__VA_ARGS__},                         \
-        (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)),     \
-        (what), (diag))
-
 /* The id of the text, put in when it is new, by the statement. */
 enum status insert_unique(struct store *store, const char *sql, const char *text, int64_t *id,
     const char *what, struct diag *diag);

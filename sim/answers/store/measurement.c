@@ -56,8 +56,10 @@ enum status store_import_source(struct store_import *import, const char *format,
     enum status status = find_source(import, text, known, diag);
     if (status != STATUS_OK || known->known)
         return status;
-    status = INSERT_ROW(import->store, "INTO measurement_source", what, diag,
-        cell_text("format", format), cell_text("file", file), cell_text("digest", text));
+    status = insert_row(import->store, "INTO measurement_source",
+        RECORD_CELLS(
+            cell_text("format", format), cell_text("file", file), cell_text("digest", text)),
+        what, diag);
     import->source_id = sqlite3_last_insert_rowid(import->store->db);
     return status;
 }
@@ -68,13 +70,14 @@ enum status store_import_collective(
     struct record_cell nodes = cell_int("nodes", row->nodes);
     if (row->nodes == 0)
         nodes.kind = RECORD_NULL;
-    return INSERT_ROW(import->store, "INTO collective_measurement", what, diag,
-        cell_int("source_id", import->source_id), cell_int("position", row->position),
-        cell_text("collective", row->collective), cell_int("ranks", row->ranks), nodes,
-        cell_text("algorithm", row->algorithm), cell_text("protocol", row->protocol),
-        cell_text("dtype", row->dtype), cell_int("bytes", row->bytes),
-        cell_real("out_of_place_s", row->out_of_place_s > 0, row->out_of_place_s),
-        cell_real("in_place_s", row->in_place_s > 0, row->in_place_s));
+    return insert_row(import->store, "INTO collective_measurement",
+        RECORD_CELLS(cell_int("source_id", import->source_id), cell_int("position", row->position),
+            cell_text("collective", row->collective), cell_int("ranks", row->ranks), nodes,
+            cell_text("algorithm", row->algorithm), cell_text("protocol", row->protocol),
+            cell_text("dtype", row->dtype), cell_int("bytes", row->bytes),
+            cell_real("out_of_place_s", row->out_of_place_s > 0, row->out_of_place_s),
+            cell_real("in_place_s", row->in_place_s > 0, row->in_place_s)),
+        what, diag);
 }
 
 enum status store_import_kernel(
@@ -87,11 +90,13 @@ enum status store_import_kernel(
         row->name, &name_id, what, diag);
     if (status != STATUS_OK)
         return status;
-    return INSERT_ROW(import->store, "INTO kernel_measurement", what, diag,
-        cell_int("source_id", import->source_id), cell_int("position", row->position),
-        cell_int("name_id", name_id), cell_int("device", row->device),
-        cell_int("stream", row->stream), cell_real("start_s", true, row->start_s),
-        cell_real("duration_s", true, row->duration_s), cell_text("collective", row->collective));
+    return insert_row(import->store, "INTO kernel_measurement",
+        RECORD_CELLS(cell_int("source_id", import->source_id), cell_int("position", row->position),
+            cell_int("name_id", name_id), cell_int("device", row->device),
+            cell_int("stream", row->stream), cell_real("start_s", true, row->start_s),
+            cell_real("duration_s", true, row->duration_s),
+            cell_text("collective", row->collective)),
+        what, diag);
 }
 
 enum status store_import_about(

@@ -84,10 +84,12 @@ static enum status put_memory(
     bool ok = exec->status == EXEC_OK;
     enum status status = STATUS_OK;
     for (int i = 0; i < HBM_CATEGORY_COUNT && status == STATUS_OK; i++)
-        status = INSERT_ROW(put->store, "INTO memory", put_what, diag,
-            cell_int("point_id", point_id), cell_text("category", hbm_category_names[i]),
-            cell_real("peak_bytes", ok, exec->memory.peak_category_bytes[i]),
-            cell_real("required_bytes", !ok, exec->memory.required_category_bytes[i]));
+        status = insert_row(put->store, "INTO memory",
+            RECORD_CELLS(cell_int("point_id", point_id),
+                cell_text("category", hbm_category_names[i]),
+                cell_real("peak_bytes", ok, exec->memory.peak_category_bytes[i]),
+                cell_real("required_bytes", !ok, exec->memory.required_category_bytes[i])),
+            put_what, diag);
     return status;
 }
 
@@ -151,17 +153,20 @@ static enum status put_span(struct put *put, int64_t point_id, const struct exec
 {
     bool of_cell = span->cell.pass != NULL;
     ps_t step = exec->last_step_start;
-    return INSERT_ROW(put->store, "INTO span", put_what, diag, cell_int("point_id", point_id),
-        cell_int("span", at), cell_int("rank", span->rank), cell_text("stream", span->queue),
-        cell_text("phase", plan_phase_names[span->phase]), cell_text("name", span->name),
-        cell_int("is_collective", span->is_collective),
-        cell_real("start_s", true, s_from_ps(span->start - step)),
-        cell_real("moving_s", true, s_from_ps(span->moving - step)),
-        cell_real("end_s", true, s_from_ps(span->end - step)),
-        cell_real("alone_s", !host && !span->is_collective, s_from_ps(span->alone)),
-        cell_text("host", host), some_int("program", !host && exec_has_stages(exec), span->program),
-        some_int("micro_batch", of_cell, span->cell.micro_batch),
-        some_int("chunk", of_cell, span->cell.chunk), cell_text("pass", span->cell.pass));
+    return insert_row(put->store, "INTO span",
+        RECORD_CELLS(cell_int("point_id", point_id), cell_int("span", at),
+            cell_int("rank", span->rank), cell_text("stream", span->queue),
+            cell_text("phase", plan_phase_names[span->phase]), cell_text("name", span->name),
+            cell_int("is_collective", span->is_collective),
+            cell_real("start_s", true, s_from_ps(span->start - step)),
+            cell_real("moving_s", true, s_from_ps(span->moving - step)),
+            cell_real("end_s", true, s_from_ps(span->end - step)),
+            cell_real("alone_s", !host && !span->is_collective, s_from_ps(span->alone)),
+            cell_text("host", host),
+            some_int("program", !host && exec_has_stages(exec), span->program),
+            some_int("micro_batch", of_cell, span->cell.micro_batch),
+            some_int("chunk", of_cell, span->cell.chunk), cell_text("pass", span->cell.pass)),
+        put_what, diag);
 }
 
 /* Those of streams, then the host thread's. */

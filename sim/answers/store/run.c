@@ -90,11 +90,12 @@ static enum status find_run(struct store_run *run, struct diag *diag)
 static enum status add_run(struct store_run *run, struct diag *diag)
 {
     const struct scenario_set *set = run->options.set;
-    enum status status =
-        INSERT_ROW(run->store, "INTO run", put_what, diag, cell_text("scenario", scenario_of(run)),
+    enum status status = insert_row(run->store, "INTO run",
+        RECORD_CELLS(cell_text("scenario", scenario_of(run)),
             cell_text("description", set->points[0].options.description),
             cell_text("file", set->file), cell_text("version", FLOPCAST_VERSION),
-            cell_int("points", set->n_points), cell_text("sweep", run->sweep));
+            cell_int("points", set->n_points), cell_text("sweep", run->sweep)),
+        put_what, diag);
     if (status == STATUS_OK)
         run->id = sqlite3_last_insert_rowid(run->store->db);
     return status;
@@ -364,10 +365,12 @@ enum status store_run_sample(struct store_run *run, int point, int sample,
 static enum status add_given(
     struct store_run *run, int64_t id, const struct store_given *given, struct diag *diag)
 {
-    return INSERT_ROW(run->store, "INTO given", put_what, diag, cell_int("point_id", id),
-        cell_real("measured", given->measured > 0, given->measured),
-        cell_real("middle", true, given->range.middle), cell_real("low", true, given->range.low),
-        cell_real("high", true, given->range.high));
+    return insert_row(run->store, "INTO given",
+        RECORD_CELLS(cell_int("point_id", id),
+            cell_real("measured", given->measured > 0, given->measured),
+            cell_real("middle", true, given->range.middle),
+            cell_real("low", true, given->range.low), cell_real("high", true, given->range.high)),
+        put_what, diag);
 }
 
 static bool has_given(struct store_run *run, struct diag *diag)
