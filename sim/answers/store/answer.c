@@ -16,32 +16,29 @@
 
 static const char what[] = "store the results";
 
-/* All digits of a number, and REAL stays REAL: "2.0". */
-static void write_cell(FILE *out, const struct record_cell *cell)
-{
-    char text[32];
-    json_write_string(out, cell->name);
-    fputs(": ", out);
-    if (cell->kind == RECORD_TEXT) {
-        json_write_string(out, cell->text);
-    } else if (cell->kind == RECORD_REAL && isfinite(cell->real)) {
-        snprintf(text, sizeof text, "%.17g", cell->real);
-        fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
-    } else if (!record_write(out, cell)) {
-        fputs("null", out);
-    }
-}
-
-/* An object; for free(). */
+/* An object; for free(). What is not known is left out, which SQL reads as NULL. */
 static char *json_of(const struct record_cell *cells, int n)
 {
-    char *text = NULL;
+    char *text = NULL, number[32];
     size_t size = 0;
+    const char *before = "";
     FILE *out = open_memstream(&text, &size);
     BUG_IF(!out, "open_memstream failed");
-    for (int i = 0; i < n; i++) {
-        fputs(i ? ", " : "{", out);
-        write_cell(out, &cells[i]);
+    fputc('{', out);
+    for (const struct record_cell *cell = cells; cell < cells + n; cell++) {
+        if (cell->kind == RECORD_NULL || (cell->kind == RECORD_REAL && !isfinite(cell->real)))
+            continue;
+        fputs(before, out);
+        before = ", ";
+        json_write_string(out, cell->name);
+        fputs(": ", out);
+        snprintf(number, sizeof number, "%.17g", cell->real);
+        if (cell->kind == RECORD_TEXT)
+            json_write_string(out, cell->text);
+        else if (cell->kind == RECORD_REAL)
+            fprintf(out, "%s%s", number, strpbrk(number, ".e") ? "" : ".0");
+        else
+            record_write(out, cell);
     }
     fputc('}', out);
     fclose(out);
