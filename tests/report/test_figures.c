@@ -8,24 +8,20 @@
 
 #include "scenario/causes.h"
 #include "scenario/sample.h"
-#include "store/fit.h"
-#include "store/insert.h"
+#include "store/answer.h"
 #include "store/run.h"
-#include "store/study.h"
 
 #include <dirent.h>
 #include <math.h>
 
-#define PUT(part, ...)                                                                             \
-    store_fit_put(fit, part, (const struct record_cell[]){__VA_ARGS__},                            \
-        (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)),     \
-        diag)
+#define PUT(part, ...) store_answer_put(&answer, part, RECORD_CELLS(__VA_ARGS__), diag)
 
 /* n tables of nccl-tests, fitted and left out in turn, of six sizes each. */
 static void put_fit(struct store *store, int n, struct diag *diag)
 {
-    struct store_fit *fit = NULL;
-    store_fit_begin(&fit, store, "nccl", "measured", diag);
+    struct store_answer answer;
+    store_answer_begin(
+        &answer, store, "nccl", RECORD_CELLS(cell_text("measured", "measured")), diag);
     for (int place = 0; place < n; place++) {
         PUT("table", cell_int("place", place), cell_text("use", place % 2 ? "left_out" : "fit"),
             cell_text("family", "f"), cell_text("source", "s"), cell_text("gpu", "g"),
@@ -39,14 +35,15 @@ static void put_fit(struct store *store, int n, struct diag *diag)
                 cell_real("bus_bytes", true, 2 << (10 + 2 * i)), cell_text("algorithm", "Ring"),
                 cell_text("protocol", "LL"));
     }
-    store_fit_end(fit, STATUS_OK, diag);
+    store_answer_end(&answer, STATUS_OK, diag);
 }
 
 /* A log of n sizes. */
 static void put_check(struct store *store, int n, struct diag *diag)
 {
-    struct store_fit *fit = NULL;
-    store_fit_begin(&fit, store, "nccl_check", "a log.txt", diag);
+    struct store_answer answer;
+    store_answer_begin(
+        &answer, store, "nccl_check", RECORD_CELLS(cell_text("measured", "a log.txt")), diag);
     PUT("table", cell_text("topology", "t"), cell_text("gpu", "g"),
         cell_text("collective", "all_reduce"), cell_int("nodes", 2), cell_int("ranks", 16),
         cell_real("large_error", true, 0.1), cell_real("small_error", false, 0));
@@ -56,15 +53,16 @@ static void put_check(struct store *store, int n, struct diag *diag)
             cell_real("predicted_s", true, (1.1 + 0.1 * (i % 3)) * 1e-5 * (1 + i)),
             cell_real("bus_bytes", true, 2048.0 * (1 + 7 * i * i)),
             cell_text("algorithm", 2 * i < n ? "Tree" : "Ring"), cell_text("protocol", "LL"));
-    store_fit_end(fit, STATUS_OK, diag);
+    store_answer_end(&answer, STATUS_OK, diag);
 }
 
 /* n products; of each use where there are enough. */
 static void put_gemm_fit(struct store *store, int n, struct diag *diag)
 {
     static const char *const uses[] = {"fitted", "held out", "narrow"};
-    struct store_fit *fit = NULL;
-    store_fit_begin(&fit, store, "gemm", "measured", diag);
+    struct store_answer answer;
+    store_answer_begin(
+        &answer, store, "gemm", RECORD_CELLS(cell_text("measured", "measured")), diag);
     for (int i = 0; i < n; i++)
         PUT("row", cell_text("gpu", i < 500 ? "g" : "h"),
             cell_text("dtype", i % 2 ? "fp16" : "bf16"),
@@ -72,32 +70,28 @@ static void put_gemm_fit(struct store *store, int n, struct diag *diag)
             cell_int("n", 1024), cell_int("k", 1024), cell_int("batch", 1 + i),
             cell_real("row_pieces", true, 0), cell_real("measured_s", true, 1e-5 * sqrt(1 + i)),
             cell_real("predicted_s", true, 9e-6 * sqrt(1 + i)));
-    store_fit_end(fit, STATUS_OK, diag);
+    store_answer_end(&answer, STATUS_OK, diag);
 }
 
 /* n published runs of some sources, without intervals. */
 static void put_validation(struct store *store, int n, struct diag *diag)
 {
     static const char *const sources[] = {"one", "two", "three", "four", "five", "six", "seven"};
-    enum { COLUMNS = 14 };
-    struct record_cell *cells = xcalloc((size_t)n * COLUMNS, sizeof *cells);
+    struct store_answer answer;
+    store_answer_begin(
+        &answer, store, "validation", RECORD_CELLS(cell_text("file", "runs.csv")), diag);
     for (int i = 0; i < n; i++) {
         const double measured = 1000 + 20 * i, error = 0.1 - 0.02 * (i % 9);
-        const struct record_cell row[COLUMNS] = {cell_text("id", "a"),
-            cell_text("source", sources[i / 2 % 7]), cell_text("model", "m"), cell_text("gpu", "g"),
-            cell_text("strategy", "s"), cell_int("gpus", 8 << i % 6), cell_int("curve", 0),
+        PUT("row", cell_text("id", "a"), cell_text("source", sources[i / 2 % 7]),
+            cell_text("model", "m"), cell_text("gpu", "g"), cell_text("strategy", "s"),
+            cell_int("gpus", 8 << i % 6), cell_int("curve", 0),
             cell_text("used_in_fit", i % 2 ? "x.yaml" : ""), cell_text("status", "ok"),
             cell_text("reason", ""), cell_int("measured_oom", 0),
             cell_real("measured_tokens_per_s_per_gpu", true, measured),
             cell_real("predicted_tokens_per_s_per_gpu", true, measured * (1 + error)),
-            cell_real("error", true, error)};
-        memcpy(&cells[(ptrdiff_t)i * COLUMNS], row, sizeof row);
+            cell_real("error", true, error));
     }
-    const struct record_cell head[] = {cell_text("file", "runs.csv")};
-    const struct store_study study = {
-        "validation", "validation_row", head, cells, 1, COLUMNS, n, NULL};
-    store_put_study(store, &study, diag);
-    free(cells);
+    store_answer_end(&answer, STATUS_OK, diag);
 }
 
 /* *first: of the first curve, which sets it. */
@@ -105,23 +99,20 @@ static void put_explanation(
     struct store *store, const char *label, int gpus, int64_t *first, struct diag *diag)
 {
     static const double parts[CAUSE_COUNT + 1] = {2, 5, 0, 4, 0, [CAUSE_REST] = -1};
-    struct record_cell cells[2 * (CAUSE_COUNT + 1)];
-    int n = 0;
-    for (int i = 0; i <= CAUSE_COUNT; i++) {
-        if (i == CAUSE_BUBBLE)
-            continue;
-        cells[n++] = cell_text("cause", scenario_causes[i].name);
-        cells[n++] = cell_real("lost_tflops_per_gpu", true, parts[i]);
-    }
-    const struct record_cell head[] = {cell_text("scenario", "a job"), cell_text("label", label),
-        cell_int("small_gpus", 8), cell_int("large_gpus", gpus),
-        cell_real("small_tflops_per_gpu", true, 100), cell_real("large_tflops_per_gpu", true, 90),
-        *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)};
-    int64_t id = 0;
-    const struct store_study study = {
-        "explanation", "explanation_part", head, cells, 7, 2, n / 2, &id};
-    store_put_study(store, &study, diag);
-    *first = *first > 0 ? *first : id;
+    struct store_answer answer;
+    store_answer_begin(&answer, store, "explanation",
+        RECORD_CELLS(cell_text("scenario", "a job"), cell_text("label", label),
+            cell_int("small_gpus", 8), cell_int("large_gpus", gpus),
+            cell_real("small_tflops_per_gpu", true, 100),
+            cell_real("large_tflops_per_gpu", true, 90),
+            *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)),
+        diag);
+    for (int i = 0; i <= CAUSE_COUNT; i++)
+        if (i != CAUSE_BUBBLE)
+            PUT("row", cell_text("cause", scenario_causes[i].name),
+                cell_real("lost_tflops_per_gpu", true, parts[i]));
+    store_answer_end(&answer, STATUS_OK, diag);
+    *first = *first > 0 ? *first : answer.id;
 }
 
 /* A step with n kernels, and half as many collectives that wait for their last member. */
@@ -202,49 +193,42 @@ static void put_run(struct store *store, const char *scenario, int n, struct dia
     free(results);
 }
 
-/* Months of training of n points on three curves, over GPUs; n numbers that a point depends on. */
-static void put_studies(struct store *store, int n, struct diag *diag)
+/* Months of training of n points on three curves, over GPUs. */
+static void put_goodput(struct store *store, int n, struct diag *diag)
 {
-    enum { MONTHS = 18, PARTS = 6, SHARES = 7 };
-    struct record_cell *months = xcalloc((size_t)n * MONTHS, sizeof *months);
-    struct record_cell *parts = xcalloc((size_t)n * PARTS, sizeof *parts);
-    static const char *const shares[SHARES] = {
-        "checkpoint", "lost_work", "detection", "waiting", "restart", "shrunk", "slowed"};
     static const char *const labels[] = {"a", "b", "c"};
-    for (int i = 0; i < n; i++) {
-        struct record_cell *row = &months[i * MONTHS];
-        *row++ = cell_text("label", labels[i % 3]);
-        *row++ = cell_int("gpus", 8 * (1 + i / 3));
-        *row++ = cell_real("days", true, 30);
-        *row++ = cell_real("step_time_s", true, 1);
-        *row++ = cell_real("job_mtbf_s", false, 0);
-        *row++ = cell_real("checkpoint_interval_s", true, 600);
-        *row++ = cell_int("searched", 1);
-        *row++ = cell_real("goodput", true, 0.9 / (1 + 1e-3 * i));
-        *row++ = cell_real("goodput_p05", true, 0.8 / (1 + 1e-3 * i));
-        *row++ = cell_real("goodput_p95", true, 0.95 / (1 + 1e-3 * i));
-        for (int k = 0; k < SHARES; k++)
-            *row++ = cell_real(shares[k], true, 0.02);
-        *row = cell_real("step_tflops_per_gpu", true, 400);
-        const struct record_cell part[PARTS] = {cell_text("parameter", "gpu.x"),
-            cell_text("kind", "fitted"), cell_real("spread", true, 0.1),
+    struct store_answer answer;
+    store_answer_begin(&answer, store, "goodput",
+        RECORD_CELLS(cell_text("scenario", "t5_scaling"), cell_int("histories", 20)), diag);
+    for (int i = 0; i < n; i++)
+        PUT("row", cell_text("label", labels[i % 3]), cell_int("gpus", 8 * (1 + i / 3)),
+            cell_real("days", true, 30), cell_real("step_time_s", true, 1),
+            cell_real("job_mtbf_s", false, 0), cell_real("checkpoint_interval_s", true, 600),
+            cell_int("searched", 1), cell_real("goodput", true, 0.9 / (1 + 1e-3 * i)),
+            cell_real("goodput_p05", true, 0.8 / (1 + 1e-3 * i)),
+            cell_real("goodput_p95", true, 0.95 / (1 + 1e-3 * i)),
+            cell_real("checkpoint", true, 0.02), cell_real("lost_work", true, 0.02),
+            cell_real("detection", true, 0.02), cell_real("waiting", true, 0.02),
+            cell_real("restart", true, 0.02), cell_real("shrunk", true, 0.02),
+            cell_real("slowed", true, 0.02), cell_real("step_tflops_per_gpu", true, 400));
+    store_answer_end(&answer, STATUS_OK, diag);
+}
+
+/* n numbers that a point depends on. */
+static void put_sensitivity(struct store *store, int n, struct diag *diag)
+{
+    struct store_answer answer;
+    store_answer_begin(&answer, store, "sensitivity",
+        RECORD_CELLS(cell_text("scenario", "t5_scaling"), cell_text("label", "a point"),
+            cell_real("tflops_per_gpu", true, 100), cell_real("independent", true, 0.1),
+            cell_real("correlated", true, 0.1), cell_int("idle", 3)),
+        diag);
+    for (int i = 0; i < n; i++)
+        PUT("row", cell_text("parameter", "gpu.x"), cell_text("kind", "fitted"),
+            cell_real("spread", true, 0.1),
             cell_real("low_tflops_per_gpu", true, 99 - 10.0 / (1 + i)),
-            cell_real("high_tflops_per_gpu", true, 101 + 10.0 / (1 + i)), cell_text("source", "s")};
-        memcpy(&parts[i * PARTS], part, sizeof part);
-    }
-    const struct record_cell goodput[] = {
-        cell_text("scenario", "t5_scaling"), cell_int("histories", 20)};
-    const struct record_cell sensitivity[] = {cell_text("scenario", "t5_scaling"),
-        cell_text("label", "a point"), cell_real("tflops_per_gpu", true, 100),
-        cell_real("independent", true, 0.1), cell_real("correlated", true, 0.1),
-        cell_int("idle", 3)};
-    const struct store_study studies[] = {
-        {"goodput", "goodput_point", goodput, months, 2, MONTHS, n, NULL},
-        {"sensitivity", "sensitivity_part", sensitivity, parts, 6, PARTS, n, NULL}};
-    for (int i = 0; i < 2; i++)
-        store_put_study(store, &studies[i], diag);
-    free(months);
-    free(parts);
+            cell_real("high_tflops_per_gpu", true, 101 + 10.0 / (1 + i)), cell_text("source", "s"));
+    store_answer_end(&answer, STATUS_OK, diag);
 }
 
 /* A traced step on n numbers of GPUs. */
@@ -254,20 +238,19 @@ static void put_scaled(struct store *store, int n, struct diag *diag)
         "step_time_high_s", "traced_step_time_s", "compute_s", "contention_s", "exposed_comm_s",
         "rank_wait_s", "comm_s", "bubble_s", "host_bound_s", "other_idle_s"};
     enum { TIMES = sizeof times / sizeof *times, COLUMNS = TIMES + 2 };
-    struct record_cell *cells = xcalloc((size_t)n * COLUMNS, sizeof *cells);
+    struct store_answer answer;
+    store_answer_begin(&answer, store, "trace_scale",
+        RECORD_CELLS(cell_text("scenario", "rank0.json"), cell_text("cluster", "a cluster"),
+            cell_int("samples", 20)),
+        diag);
     for (int i = 0; i < n; i++) {
-        struct record_cell *row = &cells[i * COLUMNS];
-        *row++ = cell_int("gpus", 8 * (1 + i));
-        *row++ = cell_int("traced_gpus", 8);
+        struct record_cell cells[COLUMNS] = {
+            cell_int("gpus", 8 * (1 + i)), cell_int("traced_gpus", 8)};
         for (int t = 0; t < TIMES; t++)
-            *row++ = cell_real(times[t], true, 1.0 / (1 + t));
+            cells[2 + t] = cell_real(times[t], true, 1.0 / (1 + t));
+        store_answer_put(&answer, "row", cells, COLUMNS, diag);
     }
-    const struct record_cell head[] = {cell_text("scenario", "rank0.json"),
-        cell_text("cluster", "a cluster"), cell_int("samples", 20)};
-    const struct store_study study = {
-        "trace_scale", "trace_scale_point", head, cells, 3, COLUMNS, n, NULL};
-    store_put_study(store, &study, diag);
-    free(cells);
+    store_answer_end(&answer, STATUS_OK, diag);
 }
 
 /* A database with n of everything that figures show. */
@@ -290,7 +273,8 @@ static void put_all(const char *path, int n)
     put_fit(store, n, &diag);
     put_gemm_fit(store, n, &diag);
     put_check(store, n, &diag);
-    put_studies(store, n, &diag);
+    put_goodput(store, n, &diag);
+    put_sensitivity(store, n, &diag);
     put_scaled(store, n, &diag);
     store_close(store);
     assert_string_equal(diag.text, "");

@@ -183,6 +183,8 @@ static void others_databases_are_refused(void **state)
     patch("other.db", 60, 99);
     assert_refused("other.db", STORE_WRITE, "another version of flopcast (schema 99; this one, ");
     assert_refused("other.db", STORE_READ, "simulate again into another file");
+    patch("other.db", 60, 4); /* with tables for each kind of answer */
+    assert_refused("other.db", STORE_WRITE, "another version of flopcast (schema 4; this one, ");
 
     store_close(with_sample("foreign.db", &sample));
     patch("foreign.db", 68, 1);

@@ -72,13 +72,48 @@ enum status page_ask(
     return store_query(store, sql, (struct source_pos){0}, html_take, rows, diag);
 }
 
-static enum status page_parts_put_table(
-    const struct page_run *run, const char *sql, const char *caption, struct diag *diag)
+/* Studies are of a scenario and of no run, as explanations. */
+static void study_figure(const struct page_run *run, const char *figure, struct diag *diag)
+{
+    page_picture(
+        run, &(struct page_picture){.figure = figure, .choice = {.scenario = run->scenario}}, diag);
+}
+
+/* How many rows from first on have the same first cell. */
+static int alike_rows(const struct html_rows *rows, int first)
+{
+    int n = 0;
+    while (first + n < rows->n &&
+           strcmp(html_cell(rows, first + n, 0), html_cell(rows, first, 0)) == 0)
+        n++;
+    return n;
+}
+
+/* A table for each text of the first column, which is its caption. */
+static void put_tables(FILE *out, const struct html_rows *rows)
+{
+    for (int first = 0, n = 0; first < rows->n; first += n) {
+        n = alike_rows(rows, first);
+        html_table(out, rows, first, n, 1, html_cell(rows, first, 0));
+    }
+}
+
+/* Where the query has rows: what stands above them, and a figure of the scenario, unless NULL; the
+ * rows as a table, without a caption as those of put_tables(). */
+static enum status page_parts_put_table(const struct page_run *run, const char *sql,
+    const char *above, const char *figure, const char *caption, struct diag *diag)
 {
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store, sql, diag);
-    if (status == STATUS_OK && rows.n > 0)
-        html_table(run->out, &rows, 0, rows.n, 0, caption);
+    if (status == STATUS_OK && rows.n > 0) {
+        fputs(above ? above : "", run->out);
+        if (figure)
+            study_figure(run, figure, diag);
+        if (caption)
+            html_table(run->out, &rows, 0, rows.n, 0, caption);
+        else
+            put_tables(run->out, &rows);
+    }
     html_free(&rows);
     return status;
 }
@@ -106,7 +141,7 @@ enum status page_results(const struct page_run *run, struct diag *diag)
 {
     fputs(
         "<h3>Results</h3>\n<p class=\"screen\">A click on a column's name sorts.</p>\n", run->out);
-    return page_parts_put_table(run, page_results_sql,
+    return page_parts_put_table(run, page_results_sql, NULL, NULL,
         "A row a point; rates and memory of one GPU; in brackets: between these, 90 % of measured "
         "runs of such jobs would be",
         diag);
@@ -142,23 +177,11 @@ enum status page_steps(const struct page_run *run, struct diag *diag)
     return status;
 }
 
-/* parts: of all explanations, those of one in a row. */
-static void put_waterfall(
-    FILE *out, const struct html_rows *parts, const char *id, const char *caption)
-{
-    int first = 0, n = 0;
-    while (first < parts->n && strcmp(html_cell(parts, first, 0), id) != 0)
-        first++;
-    while (first + n < parts->n && strcmp(html_cell(parts, first + n, 0), id) == 0)
-        n++;
-    html_table(out, parts, first, n, 1, caption);
-}
-
 static void put_losses(const struct page_run *run, const struct html_rows *rows,
     const struct html_rows *parts, struct diag *diag)
 {
     FILE *out = run->out;
-    enum { ID = 2, CAPTION = 3, CREATED = 4, VERSION = 5 };
+    enum { CREATED = 2, VERSION = 3 };
     fputs("<h3>Why it loses throughput as it grows</h3>\n<p>By <code>flopcast waterfall</code> ",
         out);
     html_text(out, html_cell(rows, 0, VERSION));
@@ -166,10 +189,8 @@ static void put_losses(const struct page_run *run, const struct html_rows *rows,
     html_text(out, html_cell(rows, 0, CREATED));
     fputs(": one cause after the other is taken away; the parts add up to the change.</p>\n", out);
     put_sentences(out, rows, "curves");
-    page_picture(run,
-        &(struct page_picture){.figure = "waterfall", .choice = {.scenario = run->scenario}}, diag);
-    for (int r = 0; r < rows->n; r++)
-        put_waterfall(out, parts, html_cell(rows, r, ID), html_cell(rows, r, CAPTION));
+    study_figure(run, "waterfall", diag);
+    put_tables(out, parts);
 }
 
 /* Explanations are of a scenario and of no run (store/schema.sql). */
@@ -205,7 +226,7 @@ enum status page_memory(const struct page_run *run, struct diag *diag)
     page_figure(run, "memory", diag);
     if (!run->oom)
         page_figure(run, "memory_timeline", diag);
-    return page_parts_put_table(run, page_memory_sql,
+    return page_parts_put_table(run, page_memory_sql, NULL, NULL,
         "GiB at the peak; of a point out of memory, what it would need", diag);
 }
 
@@ -248,32 +269,20 @@ enum status page_timeline(const struct page_run *run, struct diag *diag)
 
 enum status page_samples(const struct page_run *run, struct diag *diag)
 {
-    struct html_rows rows;
-    enum status status = page_ask(&rows, run->store, page_samples_sql, diag);
-    if (status == STATUS_OK && rows.n > 0) {
-        fputs("<h3>Samples</h3>\n<p>Each point was simulated again with numbers drawn from their "
-              "standard errors and other seeds of the noise: the median, and the spread of 90 %. "
-              "What the model leaves out is not in it.</p>\n",
-            run->out);
-        html_table(run->out, &rows, 0, rows.n, 0, "TFLOPS per GPU");
-    }
-    html_free(&rows);
-    return status;
-}
-
-/* Studies are of a scenario and of no run, as explanations. */
-static void study_figure(const struct page_run *run, const char *figure, struct diag *diag)
-{
-    page_picture(
-        run, &(struct page_picture){.figure = figure, .choice = {.scenario = run->scenario}}, diag);
+    return page_parts_put_table(run, page_samples_sql,
+        "<h3>Samples</h3>\n<p>Each point was simulated again with numbers drawn from their "
+        "standard "
+        "errors and other seeds of the noise: the median, and the spread of 90 %. What the model "
+        "leaves out is not in it.</p>\n",
+        NULL, "TFLOPS per GPU", diag);
 }
 
 enum status page_dependence(const struct page_run *run, struct diag *diag)
 {
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store,
-        "SELECT count(*) FROM main.sensitivity WHERE scenario = (SELECT scenario FROM main.run "
-        "WHERE id = (SELECT max(run_id) FROM shown)) HAVING count(*) > 0",
+        "SELECT 1 FROM main.sensitivity WHERE scenario = (SELECT scenario FROM main.run WHERE id = "
+        "(SELECT max(run_id) FROM shown))",
         diag);
     if (status == STATUS_OK && rows.n > 0) {
         fputs("<h3>What it depends on</h3>\n<p>One number at a time, one standard error lower and "
@@ -285,31 +294,15 @@ enum status page_dependence(const struct page_run *run, struct diag *diag)
     return status;
 }
 
-/* Days, dollars and energy, where it was said how many tokens are to be trained on. */
-static enum status months_totals(const struct page_run *run, struct diag *diag)
-{
-    struct html_rows rows;
-    enum status status = page_ask(&rows, run->store, page_totals_sql, diag);
-    if (status == STATUS_OK && rows.n > 0)
-        html_table(run->out, &rows, 0, rows.n, 1, html_cell(&rows, 0, 0));
-    html_free(&rows);
-    return status;
-}
-
+/* Then days, dollars and energy, where it was said how many tokens are to be trained on. */
 enum status page_months(const struct page_run *run, struct diag *diag)
 {
-    struct html_rows rows;
-    enum status status = page_ask(&rows, run->store, page_months_sql, diag);
-    if (status == STATUS_OK && rows.n > 0) {
-        fputs("<h3>Months of training</h3>\n<p>What failures and checkpoints leave, by "
-              "<code>flopcast goodput</code>.</p>\n",
-            run->out);
-        study_figure(run, "goodput", diag);
-        html_table(run->out, &rows, 0, rows.n, 0, "Shares of the time");
-        status = months_totals(run, diag);
-    }
-    html_free(&rows);
-    return status;
+    enum status status = page_parts_put_table(run, page_months_sql,
+        "<h3>Months of training</h3>\n<p>What failures and checkpoints leave, by "
+        "<code>flopcast goodput</code>.</p>\n",
+        "goodput", "Shares of the time", diag);
+    return status == STATUS_OK ? page_parts_put_table(run, page_totals_sql, NULL, NULL, NULL, diag)
+                               : status;
 }
 
 /* ---- settings, and the command that repeats them ---- */
@@ -323,10 +316,8 @@ enum status page_settings(const struct page_run *run, struct diag *diag)
     enum status status = page_ask(&rows, run->store, page_settings_sql, diag);
     fputs("<h3>Configuration</h3>\n<p>Every setting, and where its value was set.</p>\n", run->out);
     for (int first = 0, n = 0; status == STATUS_OK && first < rows.n; first += n) {
-        const char *kind = html_cell(&rows, first, 0);
-        long at = strtol(kind, NULL, 10);
-        for (n = 0; first + n < rows.n && strcmp(html_cell(&rows, first + n, 0), kind) == 0;)
-            n++;
+        long at = strtol(html_cell(&rows, first, 0), NULL, 10);
+        n = alike_rows(&rows, first);
         if (at == DEFAULTS)
             fprintf(run->out, "<details><summary>%d defaults</summary>\n", n);
         html_table(run->out, &rows, first, n, 1, captions[at > 0 && at < KINDS ? at : 0]);
@@ -379,9 +370,10 @@ static const char *overrides(struct arena *arena, const struct html_rows *rows)
     const char *out = "";
     for (int first = 0, n = 0; first < rows->n; first += n) {
         const char *key = html_cell(rows, first, 0), *list = "";
-        for (n = 0; first + n < rows->n && strcmp(html_cell(rows, first + n, 0), key) == 0; n++)
+        n = alike_rows(rows, first);
+        for (int r = 0; r < n; r++)
             list =
-                arena_printf(arena, "%s%s%s", list, n ? ", " : "", as_yaml(arena, rows, first + n));
+                arena_printf(arena, "%s%s%s", list, r ? ", " : "", as_yaml(arena, rows, first + r));
         const char *set = arena_printf(arena, n > 1 ? "%s=[%s]" : "%s=%s", key, list);
         out = arena_printf(arena, "%s --set %s", out, quoted(arena, set));
     }
@@ -410,7 +402,7 @@ enum status page_repeat(const struct page_run *run, struct diag *diag)
           "the same, whatever the machine.</p>\n<details><summary>Digests</summary>\n",
         run->out);
     if (status == STATUS_OK)
-        status = page_parts_put_table(run, page_points_sql, "A row a point", diag);
+        status = page_parts_put_table(run, page_points_sql, NULL, NULL, "A row a point", diag);
     fputs("</details>\n", run->out);
     html_free(&given);
     html_free(&sampled);

@@ -19,9 +19,7 @@ struct records {
 };
 
 /* The row of an initialiser list of cells. */
-#define RECORDS_ROW(records, ...)                                                                  \
-    records_row((records), (const struct record_cell[]){__VA_ARGS__},                              \
-        (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)))
+#define RECORDS_ROW(records, ...) records_row((records), RECORD_CELLS(__VA_ARGS__))
 
 struct records records_begin(FILE *out, enum records_format format);
 /* All rows have the same names in the same order; the first brings the head of the CSV. */

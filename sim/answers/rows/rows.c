@@ -7,7 +7,7 @@
 #include "rows/rows.h"
 
 #include "rows/words.h"
-#include "store/study.h"
+#include "store/answer.h"
 
 static bool people_see(const struct rows *rows)
 {
@@ -102,20 +102,21 @@ void rows_finish(FILE *out, struct rows *rows, enum records_format format)
     rows_free(rows);
 }
 
-enum status rows_keep(const struct rows *rows, const char *db, const char *table,
-    const char *rows_table, const struct record_cell *head, int n_head, struct diag *diag)
+enum status rows_keep(const struct rows *rows, const char *db, const char *kind,
+    const struct record_cell *head, int n_head, struct diag *diag)
 {
-    const struct store_study study = {.table = table,
-        .rows_table = rows_table,
-        .head = head,
-        .n_head = n_head,
-        .cells = rows->cells.at,
-        .n_cells = rows->n > 0 ? rows->cells.n / rows->n : 0,
-        .n_rows = rows->n};
     struct store *store = NULL;
+    struct store_answer answer;
+    int width = rows->n > 0 ? rows->cells.n / rows->n : 0;
     enum status status = store_open(&store, db, STORE_WRITE, diag);
     if (status == STATUS_OK)
-        status = store_put_study(store, &study, diag);
+        status = store_answer_begin(&answer, store, kind, head, n_head, diag);
+    bool begun = status == STATUS_OK;
+    for (int i = 0; i < rows->n && status == STATUS_OK; i++)
+        status =
+            store_answer_put(&answer, "row", &rows->cells.at[(ptrdiff_t)i * width], width, diag);
+    if (begun)
+        status = store_answer_end(&answer, status, diag);
     store_close(store);
     return status;
 }

@@ -1,7 +1,7 @@
 /* Rows of an answer. A command fills each row once, cell by cell; a cell names its column, which
  * says what programs and what people see of it. rows_print() makes of them the table
- * (rows/table.h), CSV or JSON (rows/records.h), and a study of the database takes the cells for
- * programs as they are. */
+ * (rows/table.h), CSV or JSON (rows/records.h), and an answer of the database takes the cells
+ * for programs as they are. */
 #ifndef FLOPCAST_ROWS_ROWS_H
 #define FLOPCAST_ROWS_ROWS_H
 
@@ -46,8 +46,8 @@ void rows_print(FILE *out, const struct rows *rows, enum records_format format);
 void rows_free(struct rows *rows);
 void rows_finish(FILE *out, struct rows *rows, enum records_format format); /* print and free */
 
-/* The cells for programs as a study (store/study.h) of the database db, below this head. */
-enum status rows_keep(const struct rows *rows, const char *db, const char *table,
-    const char *rows_table, const struct record_cell *head, int n_head, struct diag *diag);
+/* The cells for programs as an answer (store/answer.h) in the database db, below this head. */
+enum status rows_keep(const struct rows *rows, const char *db, const char *kind,
+    const struct record_cell *head, int n_head, struct diag *diag);
 
 #endif

@@ -2,10 +2,17 @@
 #ifndef FLOPCAST_STORE_DATABASE_H
 #define FLOPCAST_STORE_DATABASE_H
 
+#include "base/vec.h"
 #include "config/csv.h"
 #include "store/store.h"
 
 #include <sqlite3.h>
+
+/* A statement that is kept by its text, or by a name of it. */
+struct kept_statement {
+    char *key;
+    sqlite3_stmt *statement;
+};
 
 struct store {
     sqlite3 *db;
@@ -16,6 +23,7 @@ struct store {
     bool refused;      /* by figure_room(): the error is a sentence for the user */
     struct store_parameter *parameters;
     int n_parameters;
+    VEC(struct kept_statement) kept;
 };
 
 /* "path: error: cannot <what>: <SQLite's message>; <remedy>". Returns STATUS_IO. */
@@ -29,6 +37,13 @@ enum status database_exec(
  * row. For sqlite3_free(). */
 enum status database_join(
     char **out, struct store *store, const char *sql, const char *format, struct diag *diag);
+
+/* The statement, which is prepared when it is first asked for and kept until store_close(). Who
+ * uses it resets it: one that is under way holds a lock. NULL: as sqlite3_errmsg() says. */
+sqlite3_stmt *database_statement(struct store *store, const char *sql);
+/* Where the statement of that key is kept, for one whose text is long to make; NULL there: it is
+ * not prepared yet. */
+sqlite3_stmt **database_kept(struct store *store, const char *key);
 
 /* A statement with one integer. */
 enum status database_int(struct store *store, const char *sql, int *out, struct diag *diag);

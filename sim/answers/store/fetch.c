@@ -1,7 +1,7 @@
 /* Results of points out of the database: the inverse of store/put.c, without time lines and
  * spans.
  *
- * Three statements are prepared once and serve every point: the row of the point, its memory by
+ * Three statements serve every point: the row of the point, its memory by
  * category, and its programs. The columns are those of record_columns in their order, so the
  * code names none of them: each number goes to the offset that its column has in struct
  * scenario_result. What is subtle: columns with a get function are derived from others and are
@@ -32,42 +32,22 @@ enum {
 static const char others[] =
     "status, ranks_simulated, digest, oom_category, oom_op, slow_share, slow_none_s, slow_some_s";
 
-void fetch_begin(struct fetch *fetch, struct store *store)
+/* The point's row. NULL: as sqlite3_errmsg() says. */
+static sqlite3_stmt *fetch_point(struct store *store)
 {
-    *fetch = (struct fetch){.store = store};
-}
-
-void fetch_end(struct fetch *fetch)
-{
-    sqlite3_finalize(fetch->point);
-    sqlite3_finalize(fetch->memory);
-    sqlite3_finalize(fetch->program);
-}
-
-static int fetch_prepare(struct fetch *fetch)
-{
-    if (fetch->program)
-        return SQLITE_OK;
-    sqlite3_str *sql = sqlite3_str_new(fetch->store->db);
+    sqlite3_stmt **kept = database_kept(store, "a point");
+    if (*kept)
+        return *kept;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT %s", others);
     for (int i = 0; i < n_record_columns; i++)
         if (!record_columns[i].get)
             sqlite3_str_appendf(sql, ", %s", record_columns[i].name);
     sqlite3_str_appendall(sql, " FROM point WHERE id = ?");
     char *text = sqlite3_str_finish(sql);
-    sqlite3_finalize(fetch->point);
-    int code = sqlite3_prepare_v2(fetch->store->db, text, -1, &fetch->point, NULL);
+    sqlite3_prepare_v2(store->db, text, -1, kept, NULL);
     sqlite3_free(text);
-    sqlite3_finalize(fetch->memory);
-    if (code == SQLITE_OK)
-        code = sqlite3_prepare_v2(fetch->store->db,
-            "SELECT category, peak_bytes, required_bytes FROM memory WHERE point_id = ?", -1,
-            &fetch->memory, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_prepare_v2(fetch->store->db,
-            "SELECT count(*) OVER (), * FROM program WHERE point_id = ? ORDER BY program", -1,
-            &fetch->program, NULL);
-    return code;
+    return *kept;
 }
 
 /* Index of the text in names; 0 where it is no text. */
@@ -121,31 +101,35 @@ static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, stru
     return code;
 }
 
-enum status fetch_result(struct fetch *fetch, int64_t point_id, struct scenario_result *out,
+static bool fetch_bind(sqlite3_stmt *statement, int64_t point_id)
+{
+    return statement && sqlite3_bind_int64(statement, 1, point_id) == SQLITE_OK;
+}
+
+enum status fetch_result(struct store *store, int64_t point_id, struct scenario_result *out,
     struct arena *arena, struct diag *diag)
 {
-    int code = fetch_prepare(fetch);
-    if (code == SQLITE_OK)
-        code = sqlite3_bind_int64(fetch->point, 1, point_id);
-    if (code == SQLITE_OK)
-        code = sqlite3_bind_int64(fetch->memory, 1, point_id);
-    if (code == SQLITE_OK)
-        code = sqlite3_bind_int64(fetch->program, 1, point_id);
-    if (code == SQLITE_OK && (code = sqlite3_step(fetch->point)) == SQLITE_ROW) {
-        take_point(fetch->point, out, arena);
-        struct exec_memory *memory = &out->exec.memory;
-        while ((code = sqlite3_step(fetch->memory)) == SQLITE_ROW) {
-            int category = fetch_name_of(fetch->memory, 0, hbm_category_names, HBM_CATEGORY_COUNT);
-            memory->peak_category_bytes[category] = sqlite3_column_double(fetch->memory, 1);
-            memory->required_category_bytes[category] = sqlite3_column_double(fetch->memory, 2);
+    sqlite3_stmt *point = fetch_point(store),
+                 *memory = database_statement(store,
+                     "SELECT category, peak_bytes, required_bytes FROM memory WHERE point_id = ?"),
+                 *program = database_statement(store,
+                     "SELECT count(*) OVER (), * FROM program WHERE point_id = ? ORDER BY program");
+    int code = SQLITE_ERROR;
+    if (fetch_bind(point, point_id) && fetch_bind(memory, point_id) &&
+        fetch_bind(program, point_id) && (code = sqlite3_step(point)) == SQLITE_ROW) {
+        take_point(point, out, arena);
+        struct exec_memory *into = &out->exec.memory;
+        while ((code = sqlite3_step(memory)) == SQLITE_ROW) {
+            int category = fetch_name_of(memory, 0, hbm_category_names, HBM_CATEGORY_COUNT);
+            into->peak_category_bytes[category] = sqlite3_column_double(memory, 1);
+            into->required_category_bytes[category] = sqlite3_column_double(memory, 2);
         }
         if (code == SQLITE_DONE)
-            code = take_programs(fetch->program, &out->exec, arena);
+            code = take_programs(program, &out->exec, arena);
     }
-    enum status status =
-        code == SQLITE_DONE ? STATUS_OK : database_fail(fetch->store, fetch_what, diag);
-    sqlite3_reset(fetch->point);
-    sqlite3_reset(fetch->memory);
-    sqlite3_reset(fetch->program);
+    enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(store, fetch_what, diag);
+    sqlite3_reset(point);
+    sqlite3_reset(memory);
+    sqlite3_reset(program);
     return status;
 }

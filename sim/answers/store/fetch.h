@@ -4,17 +4,9 @@
 
 #include "store/database.h"
 
-struct fetch {
-    struct store *store;
-    sqlite3_stmt *point, *memory, *program;
-};
-
-void fetch_begin(struct fetch *fetch, struct store *store);
-void fetch_end(struct fetch *fetch);
-
 /* All that store/record.h, "memory" of the JSON and the words of a point without memory are made
  * of. Not the timeline and the spans; samples are elsewhere. */
-enum status fetch_result(struct fetch *fetch, int64_t point_id, struct scenario_result *out,
+enum status fetch_result(struct store *store, int64_t point_id, struct scenario_result *out,
     struct arena *arena, struct diag *diag);
 
 extern const char fetch_what[]; /* "read the results", for messages */

@@ -8,8 +8,6 @@
 struct store_import {
     struct store *store;
     int64_t source_id; /* of the file whose rows come now */
-    struct insert source, collective, kernel;
-    sqlite3_stmt *name;
 };
 
 /* One integer of one row. */

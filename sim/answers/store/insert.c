@@ -1,15 +1,11 @@
 /* A row into a table, from cells that carry the names of their columns.
  *
- * The statement is made of the first row's names and kept in struct insert; further rows only
- * bind values. So all rows of one struct insert have the same columns in the same order; only
- * their number is checked. Texts are bound without a copy, which is enough as the statement runs
- * before insert_row() returns. insert_unique() runs an INSERT ... ON CONFLICT DO UPDATE ...
- * RETURNING id: the update changes nothing, but without it SQLite returns no row for one that is
- * there already. */
+ * The statement is made of the first row's names and kept (database_kept()); further rows only bind
+ * values, and of their names only the number is checked. Texts are bound without a copy, which is
+ * enough as the statement runs before insert_row() returns. insert_unique() runs an INSERT ... ON
+ * CONFLICT DO UPDATE ... RETURNING id: the update changes nothing, but without it SQLite returns no
+ * row for one that is there already. */
 #include "store/insert.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 struct record_cell cell_int(const char *name, int64_t value)
 {
@@ -29,23 +25,20 @@ struct record_cell cell_text(const char *name, const char *text)
         .name = name, .kind = text ? RECORD_TEXT : RECORD_NULL, .text = text};
 }
 
-static int insert_prepare(
-    struct store *store, struct insert *into, const struct record_cell *cells, int n)
+static int insert_prepare(struct store *store, sqlite3_stmt **out, const char *into,
+    const struct record_cell *cells, int n)
 {
-    char *sql = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&sql, &size);
-    BUG_IF(!out, "open_memstream failed");
-    fprintf(out, "INSERT%s INTO %s (", into->replace ? " OR REPLACE" : "", into->table);
-    for (int i = 0; i < n; i++)
-        fprintf(out, "%s%s", i ? ", " : "", cells[i].name);
-    fputs(") VALUES (", out);
-    for (int i = 0; i < n; i++)
-        fputs(i ? ", ?" : "?", out);
-    fputc(')', out);
-    fclose(out);
-    int code = sqlite3_prepare_v2(store->db, sql, -1, &into->statement, NULL);
-    free(sql);
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "INSERT %s (%s", into, cells[0].name);
+    for (int i = 1; i < n; i++)
+        sqlite3_str_appendf(sql, ", %s", cells[i].name);
+    sqlite3_str_appendall(sql, ") VALUES (?");
+    for (int i = 1; i < n; i++)
+        sqlite3_str_appendall(sql, ", ?");
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    int code = sqlite3_prepare_v2(store->db, text, -1, out, NULL);
+    sqlite3_free(text);
     return code;
 }
 
@@ -64,31 +57,33 @@ static int bind(sqlite3_stmt *statement, int i, const struct record_cell *cell)
     return sqlite3_bind_null(statement, i);
 }
 
-enum status insert_row(struct store *store, struct insert *into, const struct record_cell *cells,
+enum status insert_row(struct store *store, const char *into, const struct record_cell *cells,
     int n, const char *what, struct diag *diag)
 {
-    if (!into->statement && insert_prepare(store, into, cells, n) != SQLITE_OK)
+    sqlite3_stmt **kept = database_kept(store, into);
+    if (!*kept && insert_prepare(store, kept, into, cells, n) != SQLITE_OK)
         return database_fail(store, what, diag);
-    BUG_IF(sqlite3_bind_parameter_count(into->statement) != n, "rows of %s differ", into->table);
+    sqlite3_stmt *statement = *kept;
+    BUG_IF(sqlite3_bind_parameter_count(statement) != n, "rows %s differ", into);
     int code = SQLITE_OK;
     for (int i = 0; i < n && code == SQLITE_OK; i++)
-        code = bind(into->statement, i + 1, &cells[i]);
+        code = bind(statement, i + 1, &cells[i]);
     if (code == SQLITE_OK)
-        code = sqlite3_step(into->statement);
+        code = sqlite3_step(statement);
     enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(store, what, diag);
-    sqlite3_reset(into->statement);
+    sqlite3_reset(statement);
     return status;
 }
 
-enum status insert_unique(struct store *store, sqlite3_stmt **statement, const char *sql,
-    const char *text, int64_t *id, const char *what, struct diag *diag)
+enum status insert_unique(struct store *store, const char *sql, const char *text, int64_t *id,
+    const char *what, struct diag *diag)
 {
-    bool ok = *statement || sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) == SQLITE_OK;
-    ok = ok && sqlite3_bind_text(*statement, 1, text, -1, SQLITE_STATIC) == SQLITE_OK &&
-         sqlite3_step(*statement) == SQLITE_ROW;
+    sqlite3_stmt *statement = database_statement(store, sql);
+    bool ok = statement && sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC) == SQLITE_OK &&
+              sqlite3_step(statement) == SQLITE_ROW;
     if (ok)
-        *id = sqlite3_column_int64(*statement, 0);
+        *id = sqlite3_column_int64(statement, 0);
     enum status status = ok ? STATUS_OK : database_fail(store, what, diag);
-    sqlite3_reset(*statement);
+    sqlite3_reset(statement);
     return status;
 }

@@ -20,10 +20,7 @@ enum status store_import_begin(struct store_import **out, struct store *store, s
     if (status != STATUS_OK)
         return status;
     *out = xcalloc(1, sizeof **out);
-    **out = (struct store_import){.store = store,
-        .source = {.table = "measurement_source"},
-        .collective = {.table = "collective_measurement"},
-        .kernel = {.table = "kernel_measurement"}};
+    **out = (struct store_import){.store = store};
     return STATUS_OK;
 }
 
@@ -59,10 +56,10 @@ enum status store_import_source(struct store_import *import, const char *format,
     enum status status = find_source(import, text, known, diag);
     if (status != STATUS_OK || known->known)
         return status;
-    struct record_cell cells[] = {
-        cell_text("format", format), cell_text("file", file), cell_text("digest", text)};
-    status =
-        insert_row(import->store, &import->source, cells, sizeof cells / sizeof *cells, what, diag);
+    status = insert_row(import->store, "INTO measurement_source",
+        RECORD_CELLS(
+            cell_text("format", format), cell_text("file", file), cell_text("digest", text)),
+        what, diag);
     import->source_id = sqlite3_last_insert_rowid(import->store->db);
     return status;
 }
@@ -73,34 +70,33 @@ enum status store_import_collective(
     struct record_cell nodes = cell_int("nodes", row->nodes);
     if (row->nodes == 0)
         nodes.kind = RECORD_NULL;
-    struct record_cell cells[] = {cell_int("source_id", import->source_id),
-        cell_int("position", row->position), cell_text("collective", row->collective),
-        cell_int("ranks", row->ranks), nodes, cell_text("algorithm", row->algorithm),
-        cell_text("protocol", row->protocol), cell_text("dtype", row->dtype),
-        cell_int("bytes", row->bytes),
-        cell_real("out_of_place_s", row->out_of_place_s > 0, row->out_of_place_s),
-        cell_real("in_place_s", row->in_place_s > 0, row->in_place_s)};
-    return insert_row(
-        import->store, &import->collective, cells, sizeof cells / sizeof *cells, what, diag);
+    return insert_row(import->store, "INTO collective_measurement",
+        RECORD_CELLS(cell_int("source_id", import->source_id), cell_int("position", row->position),
+            cell_text("collective", row->collective), cell_int("ranks", row->ranks), nodes,
+            cell_text("algorithm", row->algorithm), cell_text("protocol", row->protocol),
+            cell_text("dtype", row->dtype), cell_int("bytes", row->bytes),
+            cell_real("out_of_place_s", row->out_of_place_s > 0, row->out_of_place_s),
+            cell_real("in_place_s", row->in_place_s > 0, row->in_place_s)),
+        what, diag);
 }
 
 enum status store_import_kernel(
     struct store_import *import, const struct kernel_measurement *row, struct diag *diag)
 {
     int64_t name_id = 0;
-    enum status status = insert_unique(import->store, &import->name,
+    enum status status = insert_unique(import->store,
         "INSERT INTO kernel_name (name) VALUES (?) ON CONFLICT DO UPDATE SET name = name RETURNING "
         "id",
         row->name, &name_id, what, diag);
     if (status != STATUS_OK)
         return status;
-    struct record_cell cells[] = {cell_int("source_id", import->source_id),
-        cell_int("position", row->position), cell_int("name_id", name_id),
-        cell_int("device", row->device), cell_int("stream", row->stream),
-        cell_real("start_s", true, row->start_s), cell_real("duration_s", true, row->duration_s),
-        cell_text("collective", row->collective)};
-    return insert_row(
-        import->store, &import->kernel, cells, sizeof cells / sizeof *cells, what, diag);
+    return insert_row(import->store, "INTO kernel_measurement",
+        RECORD_CELLS(cell_int("source_id", import->source_id), cell_int("position", row->position),
+            cell_int("name_id", name_id), cell_int("device", row->device),
+            cell_int("stream", row->stream), cell_real("start_s", true, row->start_s),
+            cell_real("duration_s", true, row->duration_s),
+            cell_text("collective", row->collective)),
+        what, diag);
 }
 
 enum status store_import_about(
@@ -141,10 +137,6 @@ enum status import_read_int(
 
 enum status store_import_end(struct store_import *import, enum status status, struct diag *diag)
 {
-    sqlite3_finalize(import->source.statement);
-    sqlite3_finalize(import->collective.statement);
-    sqlite3_finalize(import->kernel.statement);
-    sqlite3_finalize(import->name);
     status = database_end(import->store, status, what, diag);
     free(import);
     return status;

@@ -209,29 +209,15 @@ static enum status merge_attached(struct merge *merge, struct store_merged *out)
 
 static void warn_left_out(struct store *from, struct diag *diag)
 {
-    static const char sql[] =
-        "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND "
-        "name NOT IN ('run', 'point', 'document', 'memory', 'timeline', 'program', "
-        "'band', 'given', 'span', 'shard', 'sample', "
-        "'outcome')";
-    sqlite3_stmt *tables = NULL;
-    sqlite3_str *names = sqlite3_str_new(from->db);
-    int code = sqlite3_prepare_v2(from->db, sql, -1, &tables, NULL);
-    while (code == SQLITE_OK && sqlite3_step(tables) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(tables, 0);
-        char *query = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", name);
-        sqlite3_stmt *row = NULL;
-        if (sqlite3_prepare_v2(from->db, query, -1, &row, NULL) == SQLITE_OK &&
-            sqlite3_step(row) == SQLITE_ROW)
-            sqlite3_str_appendf(names, "%s%s", sqlite3_str_length(names) ? ", " : "", name);
-        sqlite3_finalize(row);
-        sqlite3_free(query);
-    }
-    sqlite3_finalize(tables);
-    char *list = sqlite3_str_finish(names);
+    char *list = NULL;
+    database_join(&list, from,
+        "SELECT DISTINCT kind FROM main.answer UNION ALL SELECT 'measurements' WHERE EXISTS "
+        "(SELECT "
+        "1 FROM main.measurement_source)",
+        NULL, diag);
     if (list && *list)
         diag_warn(diag, (struct source_pos){.file = from->path},
-            "runs, samples and outcomes are merged; these of its tables are not: %s", list);
+            "runs, samples and outcomes are merged; these of its answers are not: %s", list);
     sqlite3_free(list);
 }
 

@@ -10,7 +10,7 @@
  *
  * Each source is one transaction: when the program is killed, the target has all of a source or
  * nothing, and the same merge goes on. A source is not changed. Not merged, with a warning: what
- * other commands have stored (fits, measurements, validations, explanations). */
+ * other commands have stored (answers, measurements). */
 #ifndef FLOPCAST_STORE_MERGE_H
 #define FLOPCAST_STORE_MERGE_H
 

@@ -23,47 +23,47 @@ struct store_outcomes {
     struct scenario_kept kept;
     bool (*stop)(void);
     bool written;
-    struct insert outcome;
-    sqlite3_stmt *find;
     struct diag diag;
 };
 
-static bool outcome_prepare(struct store_outcomes *outcomes)
+/* status, then the columns of the table. NULL: as sqlite3_errmsg() says. */
+static sqlite3_stmt *outcome_statement(struct store *store)
 {
-    if (outcomes->find)
-        return true;
-    sqlite3_str *sql = sqlite3_str_new(outcomes->store->db);
+    sqlite3_stmt **kept = database_kept(store, "an outcome");
+    if (*kept)
+        return *kept;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT status");
     for (int i = 0; i < n_record_columns; i++)
         if (record_columns[i].outcome)
             sqlite3_str_appendf(sql, ", %s", record_columns[i].name);
     sqlite3_str_appendall(sql, " FROM outcome WHERE identity = ?");
     char *text = sqlite3_str_finish(sql);
-    bool ok = text &&
-              sqlite3_prepare_v2(outcomes->store->db, text, -1, &outcomes->find, NULL) == SQLITE_OK;
+    sqlite3_prepare_v2(store->db, text, -1, kept, NULL);
     sqlite3_free(text);
-    return ok;
+    return *kept;
 }
 
 static bool outcome_find(
     void *self, const struct scenario_identity *identity, struct scenario_result *out)
 {
     struct store_outcomes *outcomes = self;
-    if (!outcome_prepare(outcomes)) {
+    sqlite3_stmt *find = outcome_statement(outcomes->store);
+    if (!find) {
         database_fail(outcomes->store, "read the outcomes", &outcomes->diag);
         return false;
     }
-    sqlite3_bind_text(outcomes->find, 1, identity->text, -1, SQLITE_STATIC);
-    bool found = sqlite3_step(outcomes->find) == SQLITE_ROW;
+    sqlite3_bind_text(find, 1, identity->text, -1, SQLITE_STATIC);
+    bool found = sqlite3_step(find) == SQLITE_ROW;
     if (found) {
-        const char *status = (const char *)sqlite3_column_text(outcomes->find, 0);
+        const char *status = (const char *)sqlite3_column_text(find, 0);
         *out = (struct scenario_result){0};
         out->exec.status = strcmp(status, exec_status_names[EXEC_OOM]) == 0 ? EXEC_OOM : EXEC_OK;
         for (int i = 0, next = 1; i < n_record_columns; i++)
             if (record_columns[i].outcome)
-                record_set(out, &record_columns[i], sqlite3_column_double(outcomes->find, next++));
+                record_set(out, &record_columns[i], sqlite3_column_double(find, next++));
     }
-    sqlite3_reset(outcomes->find);
+    sqlite3_reset(find);
     return found;
 }
 
@@ -75,7 +75,7 @@ static enum status outcome_put(struct store_outcomes *outcomes,
     record.cells[record.n++] = cell_text("identity", identity->text);
     record.cells[record.n++] = cell_text("status", exec_status_names[result->exec.status]);
     return insert_row(
-        outcomes->store, &outcomes->outcome, record.cells, record.n, what, &outcomes->diag);
+        outcomes->store, "OR REPLACE INTO outcome", record.cells, record.n, what, &outcomes->diag);
 }
 
 static bool outcome_keep(
@@ -98,7 +98,6 @@ struct store_outcomes *store_outcomes_begin(struct store *store, bool (*stop)(vo
     outcomes->store = store;
     outcomes->stop = stop;
     outcomes->kept = (struct scenario_kept){outcomes, outcome_find, outcome_keep};
-    outcomes->outcome = (struct insert){.table = "outcome", .replace = true};
     return outcomes;
 }
 
@@ -113,8 +112,6 @@ enum status store_outcomes_end(struct store_outcomes *outcomes, struct diag *dia
         return STATUS_OK;
     enum status status = outcomes->diag.worst;
     diag_merge(diag, &outcomes->diag);
-    sqlite3_finalize(outcomes->outcome.statement);
-    sqlite3_finalize(outcomes->find);
     if (outcomes->written)
         database_end_wal(outcomes->store);
     free(outcomes);

@@ -22,33 +22,8 @@
 
 const char put_what[] = "store the run";
 
-void put_begin(struct put *put, struct store *store)
-{
-    *put = (struct put){.store = store,
-        .run = {.table = "run"},
-        .point = {.table = "point"},
-        .memory = {.table = "memory"},
-        .program = {.table = "program"},
-        .timeline = {.table = "timeline"},
-        .band = {.table = "band"},
-        .given = {.table = "given"},
-        .span = {.table = "span"},
-        .sample = {.table = "sample", .replace = true}};
-}
-
 void put_end(struct put *put)
 {
-    sqlite3_finalize(put->run.statement);
-    sqlite3_finalize(put->point.statement);
-    sqlite3_finalize(put->memory.statement);
-    sqlite3_finalize(put->program.statement);
-    sqlite3_finalize(put->timeline.statement);
-    sqlite3_finalize(put->band.statement);
-    sqlite3_finalize(put->given.statement);
-    sqlite3_finalize(put->span.statement);
-    sqlite3_finalize(put->sample.statement);
-    sqlite3_finalize(put->document);
-    sqlite3_finalize(put->copy);
     vec_free(&put->documents);
 }
 
@@ -94,7 +69,7 @@ static enum status put_document(struct put *put, const struct hw *hw,
     else
         config_write_json(out, &model_shape_table, shape, NULL);
     fclose(out);
-    enum status status = insert_unique(put->store, &put->document,
+    enum status status = insert_unique(put->store,
         "INSERT INTO document (json) VALUES (?) ON CONFLICT DO UPDATE SET json = json RETURNING id",
         text, id, put_what, diag);
     if (status == STATUS_OK)
@@ -108,14 +83,13 @@ static enum status put_memory(
 {
     bool ok = exec->status == EXEC_OK;
     enum status status = STATUS_OK;
-    for (int i = 0; i < HBM_CATEGORY_COUNT && status == STATUS_OK; i++) {
-        struct record_cell cells[] = {cell_int("point_id", point_id),
-            cell_text("category", hbm_category_names[i]),
-            cell_real("peak_bytes", ok, exec->memory.peak_category_bytes[i]),
-            cell_real("required_bytes", !ok, exec->memory.required_category_bytes[i])};
-        status = insert_row(
-            put->store, &put->memory, cells, sizeof cells / sizeof *cells, put_what, diag);
-    }
+    for (int i = 0; i < HBM_CATEGORY_COUNT && status == STATUS_OK; i++)
+        status = insert_row(put->store, "INTO memory",
+            RECORD_CELLS(cell_int("point_id", point_id),
+                cell_text("category", hbm_category_names[i]),
+                cell_real("peak_bytes", ok, exec->memory.peak_category_bytes[i]),
+                cell_real("required_bytes", !ok, exec->memory.required_category_bytes[i])),
+            put_what, diag);
     return status;
 }
 
@@ -132,7 +106,7 @@ static enum status put_programs(
             if (record_columns[i].program)
                 cells[n++] = cell_real(record_columns[i].name, true,
                     *record_of_program(&exec->programs[p], &record_columns[i]));
-        status = insert_row(put->store, &put->program, cells, n, put_what, diag);
+        status = insert_row(put->store, "INTO program", cells, n, put_what, diag);
     }
     return status;
 }
@@ -140,26 +114,19 @@ static enum status put_programs(
 static enum status store_put_timeline(
     struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
-    static const char *const columns[HBM_CATEGORY_COUNT] = {
-        [HBM_PARAMETERS] = "parameters_bytes",
-        [HBM_GRADIENTS] = "gradients_bytes",
-        [HBM_OPTIMIZER] = "optimizer_bytes",
-        [HBM_ACTIVATIONS] = "activations_bytes",
-        [HBM_GATHERED] = "gathered_bytes",
-        [HBM_BUFFERS] = "buffers_bytes",
-        [HBM_CONTEXT] = "context_bytes",
-        [HBM_NCCL] = "nccl_bytes",
-    };
+    enum { MORE = 4, CELLS = MORE + HBM_CATEGORY_COUNT };
+    char columns[HBM_CATEGORY_COUNT][32];
     enum status status = STATUS_OK;
+    for (int i = 0; i < HBM_CATEGORY_COUNT; i++)
+        snprintf(columns[i], sizeof columns[i], "%s_bytes", hbm_category_names[i]);
     for (int s = 0; s < exec->n_timeline && status == STATUS_OK; s++) {
         const struct exec_memory_sample *sample = &exec->timeline[s];
-        struct record_cell cells[4 + HBM_CATEGORY_COUNT] = {cell_int("point_id", point_id),
-            cell_int("sample", s), cell_real("time_s", true, sample->time_s),
+        struct record_cell cells[CELLS] = {cell_int("point_id", point_id), cell_int("sample", s),
+            cell_real("time_s", true, sample->time_s),
             cell_real("reserved_bytes", true, sample->reserved_bytes)};
         for (int i = 0; i < HBM_CATEGORY_COUNT; i++)
-            cells[4 + i] = cell_real(columns[i], true, sample->category_bytes[i]);
-        status = insert_row(
-            put->store, &put->timeline, cells, sizeof cells / sizeof *cells, put_what, diag);
+            cells[MORE + i] = cell_real(columns[i], true, sample->category_bytes[i]);
+        status = insert_row(put->store, "INTO timeline", cells, CELLS, put_what, diag);
     }
     return status;
 }
@@ -172,7 +139,7 @@ enum status put_band(
     record_fill_band(&record, result);
     for (int i = 0; i < record.n; i++)
         cells[1 + i] = record.cells[i];
-    return insert_row(put->store, &put->band, cells, 1 + record.n, put_what, diag);
+    return insert_row(put->store, "INTO band", cells, 1 + record.n, put_what, diag);
 }
 
 static struct record_cell some_int(const char *name, bool known, int64_t value)
@@ -180,34 +147,30 @@ static struct record_cell some_int(const char *name, bool known, int64_t value)
     return known ? cell_int(name, value) : cell_text(name, NULL);
 }
 
-/* Times since the last measured step began; what began before it (prefetched work) has a time below
- * 0. */
-static enum status store_put_spans(
-    struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+/* host: what the host thread does; NULL: a span of a stream. */
+static enum status put_span(struct put *put, int64_t point_id, const struct exec_result *exec,
+    int at, const struct exec_span *span, const char *host, struct diag *diag)
 {
-    enum status status = STATUS_OK;
-    for (int s = 0; s < exec->n_spans && status == STATUS_OK; s++) {
-        const struct exec_span *span = &exec->spans[s];
-        bool of_cell = span->cell.pass != NULL;
-        struct record_cell cells[] = {cell_int("point_id", point_id), cell_int("span", s),
+    bool of_cell = span->cell.pass != NULL;
+    ps_t step = exec->last_step_start;
+    return insert_row(put->store, "INTO span",
+        RECORD_CELLS(cell_int("point_id", point_id), cell_int("span", at),
             cell_int("rank", span->rank), cell_text("stream", span->queue),
             cell_text("phase", plan_phase_names[span->phase]), cell_text("name", span->name),
             cell_int("is_collective", span->is_collective),
-            cell_real("start_s", true, s_from_ps(span->start - exec->last_step_start)),
-            cell_real("moving_s", true, s_from_ps(span->moving - exec->last_step_start)),
-            cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
-            cell_real("alone_s", !span->is_collective, s_from_ps(span->alone)),
-            cell_text("host", NULL), some_int("program", exec_has_stages(exec), span->program),
+            cell_real("start_s", true, s_from_ps(span->start - step)),
+            cell_real("moving_s", true, s_from_ps(span->moving - step)),
+            cell_real("end_s", true, s_from_ps(span->end - step)),
+            cell_real("alone_s", !host && !span->is_collective, s_from_ps(span->alone)),
+            cell_text("host", host),
+            some_int("program", !host && exec_has_stages(exec), span->program),
             some_int("micro_batch", of_cell, span->cell.micro_batch),
-            some_int("chunk", of_cell, span->cell.chunk), cell_text("pass", span->cell.pass)};
-        status =
-            insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
-    }
-    return status;
+            some_int("chunk", of_cell, span->cell.chunk), cell_text("pass", span->cell.pass)),
+        put_what, diag);
 }
 
-/* The host thread, after the spans of streams. */
-static enum status put_host_spans(
+/* Those of streams, then the host thread's. */
+static enum status store_put_spans(
     struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     static const char *const kinds[] = {[HOST_ISSUE] = "issues",
@@ -216,22 +179,20 @@ static enum status put_host_spans(
         [HOST_FULL_QUEUE] = "queue",
         [HOST_ALLOCATES] = "allocates"};
     enum status status = STATUS_OK;
+    for (int s = 0; s < exec->n_spans && status == STATUS_OK; s++)
+        status = put_span(put, point_id, exec, s, &exec->spans[s], NULL, diag);
     for (int s = 0; s < exec->n_host_spans && status == STATUS_OK; s++) {
-        const struct exec_host_span *span = &exec->host_spans[s];
-        double start_s = s_from_ps(span->start - exec->last_step_start);
-        if (span->kind == HOST_STEP || span->end == span->start)
-            continue;
-        struct record_cell cells[] = {cell_int("point_id", point_id),
-            cell_int("span", exec->n_spans + s), cell_int("rank", span->rank),
-            cell_text("stream", "host"), cell_text("phase", plan_phase_names[span->phase]),
-            cell_text("name", span->name), cell_int("is_collective", 0),
-            cell_real("start_s", true, start_s), cell_real("moving_s", true, start_s),
-            cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
-            cell_real("alone_s", false, 0), cell_text("host", kinds[span->kind]),
-            some_int("program", false, 0), some_int("micro_batch", false, 0),
-            some_int("chunk", false, 0), cell_text("pass", NULL)};
-        status =
-            insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
+        const struct exec_host_span *host = &exec->host_spans[s];
+        const struct exec_span span = {.start = host->start,
+            .moving = host->start,
+            .end = host->end,
+            .rank = host->rank,
+            .phase = host->phase,
+            .name = host->name,
+            .queue = "host"};
+        if (host->kind != HOST_STEP && host->end != host->start)
+            status =
+                put_span(put, point_id, exec, exec->n_spans + s, &span, kinds[host->kind], diag);
     }
     return status;
 }
@@ -243,13 +204,11 @@ static enum status copy_timeline(struct put *put, int64_t from, int64_t to, stru
         "INSERT INTO timeline SELECT ?, sample, time_s, reserved_bytes, parameters_bytes, "
         "gradients_bytes, optimizer_bytes, activations_bytes, gathered_bytes, buffers_bytes, "
         "context_bytes, nccl_bytes FROM timeline WHERE point_id = ?";
-    bool ok =
-        put->copy || sqlite3_prepare_v2(put->store->db, sql, -1, &put->copy, NULL) == SQLITE_OK;
-    ok = ok && sqlite3_bind_int64(put->copy, 1, to) == SQLITE_OK &&
-         sqlite3_bind_int64(put->copy, 2, from) == SQLITE_OK &&
-         sqlite3_step(put->copy) == SQLITE_DONE;
+    sqlite3_stmt *copy = database_statement(put->store, sql);
+    bool ok = copy && sqlite3_bind_int64(copy, 1, to) == SQLITE_OK &&
+              sqlite3_bind_int64(copy, 2, from) == SQLITE_OK && sqlite3_step(copy) == SQLITE_DONE;
     enum status status = ok ? STATUS_OK : database_fail(put->store, put_what, diag);
-    sqlite3_reset(put->copy);
+    sqlite3_reset(copy);
     return status;
 }
 
@@ -280,7 +239,7 @@ static enum status store_put_row(struct put *put, const struct put_place *place,
     for (int i = 0; i < record.n; i++)
         cells[MORE + i] = record.cells[i];
     enum status status =
-        insert_row(put->store, &put->point, cells, MORE + record.n, put_what, diag);
+        insert_row(put->store, "INTO point", cells, MORE + record.n, put_what, diag);
     free(config);
     return status;
 }
@@ -307,7 +266,5 @@ enum status put_point(struct put *put, const struct put_place *place,
         status = store_put_timeline(put, *id, &result->exec, diag);
     if (status == STATUS_OK)
         status = store_put_spans(put, *id, &result->exec, diag);
-    if (status == STATUS_OK)
-        status = put_host_spans(put, *id, &result->exec, diag);
     return status;
 }

@@ -12,11 +12,9 @@ struct put_document {
     int64_t id;
 };
 
-/* Statements and documents, kept from one point to the next. */
+/* Documents, kept from one point to the next. Begins as {store}. */
 struct put {
     struct store *store;
-    struct insert run, point, memory, program, timeline, band, given, span, sample;
-    sqlite3_stmt *document, *copy;
     VEC(struct put_document) documents;
 };
 
@@ -29,7 +27,6 @@ struct put_place {
                              none */
 };
 
-void put_begin(struct put *put, struct store *store);
 void put_end(struct put *put);
 void put_forget(struct put *put); /* after a rollback: documents may be gone */
 

@@ -330,11 +330,14 @@ double *record_of_program(struct exec_program *program, const struct record_colu
 /* Tables of programs and outcomes have no NULL: what is not known is 0 there. */
 void record_declare(FILE *out, enum record_table table)
 {
+    const char *before = "";
     for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++)
-        if (table == RECORD_POINT || (table == RECORD_PROGRAM ? c->program : c->outcome))
-            fprintf(out, "  %s %s,%s%s\n", c->name,
+        if (table == RECORD_POINT || (table == RECORD_PROGRAM ? c->program : c->outcome)) {
+            fprintf(out, "%s%s %s,%s%s", before, c->name,
                 table == RECORD_POINT ? c->sql : "REAL NOT NULL", c->about ? " -- " : "",
                 c->about ? c->about : "");
+            before = "\n  ";
+        }
 }
 
 /* ---- bands and deviations ---- */

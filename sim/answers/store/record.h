@@ -22,6 +22,11 @@ struct record_cell cell_int(const char *name, int64_t value);
 struct record_cell cell_real(const char *name, bool known, double value); /* NULL when not known */
 struct record_cell cell_text(const char *name, const char *text);         /* NULL gives NULL */
 
+/* Cells and how many, two arguments of a function: RECORD_CELLS(cell_int("a", 1), ...). */
+#define RECORD_CELLS(...)                                                                          \
+    (const struct record_cell[]){__VA_ARGS__},                                                     \
+        (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell))
+
 /* A number with 15 digits, or the text as it is. False: nothing, as it is not known or no finite
  * number. */
 bool record_write(FILE *out, const struct record_cell *cell);

@@ -38,21 +38,17 @@ struct store_run {
     char sweep[17];
     struct run_point *points;
     struct put put;
-    struct fetch fetch;
-    sqlite3_stmt *newest, *own, *alike, *samples;
 };
 
-/* The next row of a statement, which is prepared where it is not yet. SQLITE_ROW, SQLITE_DONE or an
- * error. */
+/* The first row of a statement: SQLITE_ROW, SQLITE_DONE or an error. */
 static int first_row(struct store_run *run, sqlite3_stmt **statement, const char *sql,
     const char *text, int64_t a, int64_t b)
 {
     int code = SQLITE_OK, next = 1;
+    *statement = database_statement(run->store, sql);
     if (!*statement)
-        code = sqlite3_prepare_v2(run->store->db, sql, -1, statement, NULL);
-    if (code == SQLITE_OK)
-        sqlite3_reset(*statement);
-    if (code == SQLITE_OK && text)
+        return SQLITE_ERROR;
+    if (text)
         code = sqlite3_bind_text(*statement, next++, text, -1, SQLITE_TRANSIENT);
     if (code == SQLITE_OK && next <= sqlite3_bind_parameter_count(*statement))
         code = sqlite3_bind_int64(*statement, next++, a);
@@ -79,26 +75,27 @@ static const char *scenario_of(const struct store_run *run)
 /* The newest run of the scenario, if it is of this sweep, is the run. */
 static enum status find_run(struct store_run *run, struct diag *diag)
 {
-    int code = first_row(run, &run->newest,
+    sqlite3_stmt *statement = NULL;
+    int code = first_row(run, &statement,
         "SELECT id, sweep FROM run WHERE scenario = ? ORDER BY id DESC LIMIT 1", scenario_of(run),
         0, 0);
     if (code == SQLITE_ROW) {
-        const char *sweep = (const char *)sqlite3_column_text(run->newest, 1);
+        const char *sweep = (const char *)sqlite3_column_text(statement, 1);
         if (strcmp(sweep, run->sweep) == 0)
-            run->id = sqlite3_column_int64(run->newest, 0);
+            run->id = sqlite3_column_int64(statement, 0);
     }
-    return read_end(run, run->newest, code, diag);
+    return read_end(run, statement, code, diag);
 }
 
 static enum status add_run(struct store_run *run, struct diag *diag)
 {
     const struct scenario_set *set = run->options.set;
-    struct record_cell cells[] = {cell_text("scenario", scenario_of(run)),
-        cell_text("description", set->points[0].options.description), cell_text("file", set->file),
-        cell_text("version", FLOPCAST_VERSION), cell_int("points", set->n_points),
-        cell_text("sweep", run->sweep)};
-    enum status status =
-        insert_row(run->store, &run->put.run, cells, sizeof cells / sizeof *cells, put_what, diag);
+    enum status status = insert_row(run->store, "INTO run",
+        RECORD_CELLS(cell_text("scenario", scenario_of(run)),
+            cell_text("description", set->points[0].options.description),
+            cell_text("file", set->file), cell_text("version", FLOPCAST_VERSION),
+            cell_int("points", set->n_points), cell_text("sweep", run->sweep)),
+        put_what, diag);
     if (status == STATUS_OK)
         run->id = sqlite3_last_insert_rowid(run->store->db);
     return status;
@@ -152,10 +149,11 @@ static enum status run_own_end(
 /* The row of the point in the run, or 0. */
 static enum status find_own(struct store_run *run, int i, int64_t *id, struct diag *diag)
 {
-    int code = first_row(run, &run->own, "SELECT id FROM point WHERE run_id = ? AND position = ?",
+    sqlite3_stmt *statement = NULL;
+    int code = first_row(run, &statement, "SELECT id FROM point WHERE run_id = ? AND position = ?",
         NULL, run->id, (int64_t)i);
-    *id = code == SQLITE_ROW ? sqlite3_column_int64(run->own, 0) : 0;
-    return read_end(run, run->own, code, diag);
+    *id = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    return read_end(run, statement, code, diag);
 }
 
 /* A row of the same identity, of whatever run, or 0. A row that was simulated comes before one
@@ -163,12 +161,13 @@ static enum status find_own(struct store_run *run, int i, int64_t *id, struct di
 static enum status store_run_find_alike(
     struct store_run *run, int i, int64_t *id, struct diag *diag)
 {
-    int code = first_row(run, &run->alike,
+    sqlite3_stmt *statement = NULL;
+    int code = first_row(run, &statement,
         "SELECT id FROM point WHERE identity = ? ORDER BY simulated_id IS NOT NULL, id DESC LIMIT "
         "1",
         run->points[i].identity.text, 0, 0);
-    *id = code == SQLITE_ROW ? sqlite3_column_int64(run->alike, 0) : 0;
-    return read_end(run, run->alike, code, diag);
+    *id = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    return read_end(run, statement, code, diag);
 }
 
 /* The number of samples is part of the sweep: a run with other samples is another run. */
@@ -200,7 +199,7 @@ static enum status store_run_take(struct store_run *run, int i, struct scenario_
         status = store_run_find_alike(run, i, &point->from, diag);
     int64_t id = point->id > 0 ? point->id : point->from;
     *known = id > 0;
-    return status == STATUS_OK && id > 0 ? fetch_result(&run->fetch, id, result, arena, diag)
+    return status == STATUS_OK && id > 0 ? fetch_result(run->store, id, result, arena, diag)
                                          : status;
 }
 
@@ -247,11 +246,11 @@ enum status store_run_begin(struct store_run **out, struct store *store,
     int n = options->set->n_points;
     BUG_IF(n == 0, "a run without points");
     struct store_run *run = xcalloc(1, sizeof *run);
-    *run = (struct store_run){
-        .store = store, .options = *options, .points = xcalloc((size_t)n, sizeof *run->points)};
+    *run = (struct store_run){.store = store,
+        .put = {store},
+        .options = *options,
+        .points = xcalloc((size_t)n, sizeof *run->points)};
     *out = NULL;
-    put_begin(&run->put, store);
-    fetch_begin(&run->fetch, store);
     identify(run);
     enum status status = options->again ? STATUS_OK : find_run(run, diag);
     for (int i = 0; i < n && status == STATUS_OK && !options->again; i++)
@@ -286,7 +285,6 @@ static enum status add_band(
     int code = first_row(run, &statement, "SELECT 1 FROM band WHERE point_id = ?", NULL, id, 0);
     bool there = code == SQLITE_ROW;
     enum status status = read_end(run, statement, code, diag);
-    sqlite3_finalize(statement);
     return status == STATUS_OK && !there ? put_band(&run->put, id, result, diag) : status;
 }
 
@@ -297,23 +295,24 @@ static enum status take_samples(
     struct store_run *run, int i, struct scenario_result *result, bool *known, struct diag *diag)
 {
     struct run_point *point = &run->points[i];
-    int code = first_row(run, &run->samples,
+    sqlite3_stmt *statement = NULL;
+    int code = first_row(run, &statement,
         "SELECT sample, status, tflops_per_gpu, step_time_s, tokens_per_s_per_gpu, draw FROM "
         "sample WHERE identity = ? AND sample < ?",
         point->identity.text, run->options.samples, 0);
-    for (; code == SQLITE_ROW; code = sqlite3_step(run->samples)) {
-        if (strcmp((const char *)sqlite3_column_text(run->samples, 5), point->draws.text) != 0)
+    for (; code == SQLITE_ROW; code = sqlite3_step(statement)) {
+        if (strcmp((const char *)sqlite3_column_text(statement, 5), point->draws.text) != 0)
             continue;
-        int k = sqlite3_column_int(run->samples, 0);
+        int k = sqlite3_column_int(statement, 0);
         struct scenario_sample *sample = &result->samples[k];
-        sample->ok = strcmp((const char *)sqlite3_column_text(run->samples, 1),
+        sample->ok = strcmp((const char *)sqlite3_column_text(statement, 1),
                          exec_status_names[EXEC_OK]) == 0;
         for (int q = 0; q < SAMPLED_COUNT; q++)
-            sample->value[q] = sqlite3_column_double(run->samples, 2 + q);
+            sample->value[q] = sqlite3_column_double(statement, 2 + q);
         point->left -= !known[k];
         known[k] = true;
     }
-    return read_end(run, run->samples, code, diag);
+    return read_end(run, statement, code, diag);
 }
 
 enum status store_run_samples(struct store_run *run, struct scenario_result *results,
@@ -352,7 +351,8 @@ enum status store_run_sample(struct store_run *run, int point, int sample,
         cells[4 + q] = cell_real(scenario_sampled_names[q], drawn->ok, drawn->value[q]);
     enum status status = run_own_begin(run, diag);
     if (status == STATUS_OK)
-        status = insert_row(run->store, &run->put.sample, cells, 4 + SAMPLED_COUNT, put_what, diag);
+        status = insert_row(
+            run->store, "OR REPLACE INTO sample", cells, 4 + SAMPLED_COUNT, put_what, diag);
     if (status == STATUS_OK && own->left == 1)
         status = add_band(run, point, result, diag);
     status = run_own_end(run, run->id, status, diag);
@@ -365,12 +365,12 @@ enum status store_run_sample(struct store_run *run, int point, int sample,
 static enum status add_given(
     struct store_run *run, int64_t id, const struct store_given *given, struct diag *diag)
 {
-    const struct record_cell cells[] = {cell_int("point_id", id),
-        cell_real("measured", given->measured > 0, given->measured),
-        cell_real("middle", true, given->range.middle), cell_real("low", true, given->range.low),
-        cell_real("high", true, given->range.high)};
-    return insert_row(
-        run->store, &run->put.given, cells, sizeof cells / sizeof *cells, put_what, diag);
+    return insert_row(run->store, "INTO given",
+        RECORD_CELLS(cell_int("point_id", id),
+            cell_real("measured", given->measured > 0, given->measured),
+            cell_real("middle", true, given->range.middle),
+            cell_real("low", true, given->range.low), cell_real("high", true, given->range.high)),
+        put_what, diag);
 }
 
 static bool has_given(struct store_run *run, struct diag *diag)
@@ -381,7 +381,6 @@ static bool has_given(struct store_run *run, struct diag *diag)
         run->id, 0);
     bool has = code == SQLITE_ROW;
     read_end(run, statement, code, diag);
-    sqlite3_finalize(statement);
     return has;
 }
 
@@ -419,11 +418,6 @@ void store_run_end(struct store_run *run)
     if (!run)
         return;
     put_end(&run->put);
-    fetch_end(&run->fetch);
-    sqlite3_finalize(run->newest);
-    sqlite3_finalize(run->own);
-    sqlite3_finalize(run->alike);
-    sqlite3_finalize(run->samples);
     database_end_wal(run->store);
     free(run->points);
     free(run);

@@ -1,5 +1,5 @@
 -- A flopcast database: all its tables and views. Times in seconds, sizes in bytes, rates per second, fractions as fractions.
--- NULL: not applicable (an OOM point has no step time) or not given. @point, @program, @outcome: the columns of sim/answers/store/record.c.
+-- NULL: not applicable (an OOM point has no step time) or not given.
 
 -- One row for each scenario file that was run. Nothing is ever deleted; the views show the newest run of each scenario.
 CREATE TABLE run (
@@ -249,44 +249,56 @@ CREATE VIEW v_varied AS
   )
   GROUP BY run_id, point_id;
 
--- Tables of published runs, simulated (`flopcast validate`).
-CREATE TABLE validation (
+-- What commands found out: studies of a scenario, validations, fits and checks. Each is a head and its rows, in parts; their columns are
+-- JSON objects, which the views below name.
+CREATE TABLE answer (
   id INTEGER PRIMARY KEY,
   created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
   version TEXT NOT NULL,
-  file TEXT NOT NULL -- the table of runs
+  kind TEXT NOT NULL,        -- 'sensitivity' ...; of fits and checks 'nccl', 'gemm', 'nccl_check', 'trace_check'
+  cells TEXT NOT NULL CHECK (json_valid(cells)),
+  scenario TEXT AS (cells ->> 'scenario') -- that it is about; NULL: about none
 ) STRICT;
 
--- NULL: not published, or not predicted.
-CREATE TABLE validation_row (
-  validation_id INTEGER NOT NULL REFERENCES validation ON DELETE CASCADE,
-  position INTEGER NOT NULL,
-  id TEXT NOT NULL,           -- of the run, in the table
-  source TEXT NOT NULL,
-  model TEXT NOT NULL,
-  gpu TEXT NOT NULL,
-  strategy TEXT NOT NULL,
-  gpus INTEGER NOT NULL,
-  curve INTEGER NOT NULL,     -- rows that differ in the number of GPUs only have the same
-  used_in_fit TEXT NOT NULL,  -- the file whose numbers rest on this row, or ''
-  status TEXT NOT NULL CHECK (status IN ('ok', 'oom', 'not_simulated')),
-  reason TEXT NOT NULL,       -- of not_simulated, or ''
-  measured_oom INTEGER NOT NULL CHECK (measured_oom IN (0, 1)),
-  measured_tokens_per_s_per_gpu REAL, predicted_tokens_per_s_per_gpu REAL,
-  measured_tflops_per_gpu REAL, predicted_tflops_per_gpu REAL,
-  measured_step_time_s REAL, predicted_step_time_s REAL,
-  measured_peak_allocated_bytes REAL, predicted_peak_allocated_bytes REAL,
-  measured_peak_reserved_bytes REAL, predicted_peak_reserved_bytes REAL,
-  measured_peak_bytes REAL, predicted_peak_bytes REAL, -- that can be compared: reserved where published, else allocated
-  error REAL,                 -- predicted / measured - 1 of the speed
-  measured_ratio REAL, predicted_ratio REAL, -- of the speed, to the curve's smallest cluster
-  predicted_low REAL, predicted_high REAL, -- 90 % interval of tokens/s per GPU, by runs of other makers (sim/lab/validate/sure_fit.h)
-  table_file TEXT,            -- of a validation of several tables
-  framework TEXT,             -- the stack profile's name, or ''
-  layout TEXT,                -- axes with more than one rank: 'TP+PP+DP'
-  waiting_share REAL,         -- exposed communication and bubble, of the predicted step
-  PRIMARY KEY (validation_id, position)
+CREATE TABLE answer_row (
+  answer_id INTEGER NOT NULL REFERENCES answer ON DELETE CASCADE,
+  position INTEGER NOT NULL, -- in the answer
+  part TEXT NOT NULL,        -- 'row'; of fits and checks 'parameter', 'point' ...
+  cells TEXT NOT NULL CHECK (json_valid(cells)),
+  PRIMARY KEY (answer_id, position)
 ) STRICT, WITHOUT ROWID;
+
+CREATE VIEW v_answer_row AS
+  SELECT kind, answer_id, position, part, answer_row.cells AS cells FROM answer_row JOIN answer ON answer.id = answer_id;
+
+-- Tables of published runs, simulated (`flopcast validate`): file is the table. NULL: not published, or not predicted.
+CREATE VIEW validation AS
+  SELECT id, created_utc, version, @file FROM answer WHERE kind = 'validation';
+
+CREATE VIEW validation_row AS
+  SELECT
+    answer_id AS validation_id, position,
+    @id,           -- of the run, in the table
+    @source, @model, @gpu, @strategy, @gpus,
+    @curve,        -- rows that differ in the number of GPUs only have the same
+    @used_in_fit,  -- the file whose numbers rest on this row, or ''
+    @status,       -- 'ok', 'oom', 'not_simulated'
+    @reason,       -- of not_simulated, or ''
+    @measured_oom,
+    @measured_tokens_per_s_per_gpu, @predicted_tokens_per_s_per_gpu,
+    @measured_tflops_per_gpu, @predicted_tflops_per_gpu,
+    @measured_step_time_s, @predicted_step_time_s,
+    @measured_peak_allocated_bytes, @predicted_peak_allocated_bytes,
+    @measured_peak_reserved_bytes, @predicted_peak_reserved_bytes,
+    @measured_peak_bytes, @predicted_peak_bytes, -- that can be compared: reserved where published, else allocated
+    @error,        -- predicted / measured - 1 of the speed
+    @measured_ratio, @predicted_ratio, -- of the speed, to the curve's smallest cluster
+    @predicted_low, @predicted_high, -- 90 % interval of tokens/s per GPU, by runs of other makers (sim/lab/validate/sure_fit.h)
+    @table_file,   -- of a validation of several tables
+    @framework,    -- the stack profile's name, or ''
+    @layout,       -- axes with more than one rank: 'TP+PP+DP'
+    @waiting_share -- exposed communication and bubble, of the predicted step
+  FROM v_answer_row WHERE kind = 'validation';
 
 -- The newest validation.
 CREATE VIEW v_validation AS
@@ -296,26 +308,17 @@ CREATE VIEW v_validation AS
   WHERE validation_id = (SELECT max(id) FROM validation);
 
 -- Why a job loses throughput as it grows (`flopcast waterfall`): one explanation a curve, its parts in order.
-CREATE TABLE explanation (
-  id INTEGER PRIMARY KEY,
-  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  version TEXT NOT NULL,
-  scenario TEXT NOT NULL,
-  label TEXT NOT NULL,            -- model, strategy, batch
-  small_gpus INTEGER NOT NULL,
-  large_gpus INTEGER NOT NULL,
-  small_tflops_per_gpu REAL NOT NULL,
-  large_tflops_per_gpu REAL NOT NULL,
-  first_id INTEGER                -- the first explanation of the command, as a figure shows its curves together; NULL: this is it
-) STRICT;
+CREATE VIEW explanation AS
+  SELECT
+    id, created_utc, version, scenario,
+    @label,   -- model, strategy, batch
+    @small_gpus, @large_gpus, @small_tflops_per_gpu, @large_tflops_per_gpu,
+    @first_id -- the first explanation of the command, as a figure shows its curves together; NULL: this is it
+  FROM answer WHERE kind = 'explanation';
 
-CREATE TABLE explanation_part (
-  explanation_id INTEGER NOT NULL REFERENCES explanation ON DELETE CASCADE,
-  position INTEGER NOT NULL,
-  cause TEXT NOT NULL,            -- as in sim/flopcast/study/explain.h; 'rest' is the last
-  lost_tflops_per_gpu REAL NOT NULL,
-  PRIMARY KEY (explanation_id, position)
-) STRICT, WITHOUT ROWID;
+-- cause: as in sim/flopcast/study/explain.h; 'rest' is the last.
+CREATE VIEW explanation_part AS
+  SELECT answer_id AS explanation_id, position, @cause, @lost_tflops_per_gpu FROM v_answer_row WHERE kind = 'explanation';
 
 -- command: one id for all curves of a command, the newest has the largest; curve: which of them.
 CREATE VIEW v_explanation AS
@@ -323,90 +326,72 @@ CREATE VIEW v_explanation AS
   FROM explanation;
 
 -- What a prediction depends on (`flopcast sensitivity --db`): one point; effects are relative standard deviations of its speed.
-CREATE TABLE sensitivity (
-  id INTEGER PRIMARY KEY,
-  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  version TEXT NOT NULL,
-  scenario TEXT NOT NULL,
-  label TEXT NOT NULL,          -- model, strategy, batch, GPUs
-  tflops_per_gpu REAL NOT NULL, -- with all numbers as they are
-  independent REAL NOT NULL,    -- the root of the sum of squares of all effects
-  correlated REAL NOT NULL,     -- with the correlations of fits
-  idle INTEGER NOT NULL         -- parameters that change nothing
-) STRICT;
+CREATE VIEW sensitivity AS
+  SELECT
+    id, created_utc, version, scenario,
+    @label,          -- model, strategy, batch, GPUs
+    @tflops_per_gpu, -- with all numbers as they are
+    @independent,    -- the root of the sum of squares of all effects
+    @correlated,     -- with the correlations of fits
+    @idle            -- parameters that change nothing
+  FROM answer WHERE kind = 'sensitivity';
 
 -- One parameter, one standard deviation lower and higher; the one with the largest effect first.
-CREATE TABLE sensitivity_part (
-  sensitivity_id INTEGER NOT NULL REFERENCES sensitivity ON DELETE CASCADE,
-  position INTEGER NOT NULL,
-  parameter TEXT NOT NULL,      -- as in --set: 'gpu.gemm_sustained'; 'host': what the host costs, all together
-  kind TEXT NOT NULL,           -- 'measured', 'fitted', 'assumed'
-  spread REAL NOT NULL,         -- one standard deviation, over the number
-  low_tflops_per_gpu REAL NOT NULL,
-  high_tflops_per_gpu REAL NOT NULL,
-  source TEXT NOT NULL,
-  PRIMARY KEY (sensitivity_id, position)
-) STRICT, WITHOUT ROWID;
+CREATE VIEW sensitivity_part AS
+  SELECT
+    answer_id AS sensitivity_id, position,
+    @parameter, -- as in --set: 'gpu.gemm_sustained'; 'host': what the host costs, all together
+    @kind,      -- 'measured', 'fitted', 'assumed'
+    @spread,    -- one standard deviation, over the number
+    @low_tflops_per_gpu, @high_tflops_per_gpu, @source
+  FROM v_answer_row AS r WHERE r.kind = 'sensitivity';
 
 -- Months of training (`flopcast goodput --db`).
-CREATE TABLE goodput (
-  id INTEGER PRIMARY KEY,
-  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  version TEXT NOT NULL,
-  scenario TEXT NOT NULL,
-  histories INTEGER NOT NULL,   -- of each point
-  tokens REAL                   -- to train on (images, samples); NULL: not said
-) STRICT;
+CREATE VIEW goodput AS
+  SELECT
+    id, created_utc, version, scenario,
+    @histories, -- of each point
+    @tokens     -- to train on (images, samples); NULL: not said
+  FROM answer WHERE kind = 'goodput';
 
 -- Means of the histories; shares of the time. NULL: out of memory.
-CREATE TABLE goodput_point (
-  goodput_id INTEGER NOT NULL REFERENCES goodput ON DELETE CASCADE,
-  position INTEGER NOT NULL,
-  label TEXT NOT NULL,          -- model, strategy, batch and what else is swept, without GPUs and checkpoint interval
-  gpus INTEGER NOT NULL,
-  days REAL,
-  step_time_s REAL,
-  job_mtbf_s REAL,              -- a failure of the job; NULL: nothing fails
-  checkpoint_interval_s REAL,
-  searched INTEGER NOT NULL CHECK (searched IN (0, 1)), -- that interval was found; else given
-  goodput REAL,                 -- the share that trains; its 5th and 95th percentile over histories
-  goodput_p05 REAL,
-  goodput_p95 REAL,
-  checkpoint REAL, lost_work REAL, detection REAL, waiting REAL, restart REAL, -- shares that do not train
-  shrunk REAL,                  -- the same, of elastic jobs: what the nodes that were away would have trained
-  step_tflops_per_gpu REAL,     -- while it trains
-  slowed REAL,                  -- beside hosts that get slow: the share of the time by which steps took longer
-  spare_gpus REAL,              -- of hot spares, which are paid for and idle
-  price_usd_per_gpu_hour REAL,  -- NULL: not known
-  -- What the tokens take, at 5 and 95 % by failures and by how sure the step is; with spares. NULL: no tokens; of the last ones, nothing trains
-  training_days REAL, training_days_p05 REAL, training_days_p95 REAL,
-  cost_usd REAL, cost_usd_p05 REAL, cost_usd_p95 REAL,
-  energy_kwh REAL, energy_kwh_p05 REAL, energy_kwh_p95 REAL,
-  PRIMARY KEY (goodput_id, position)
-) STRICT, WITHOUT ROWID;
+CREATE VIEW goodput_point AS
+  SELECT
+    answer_id AS goodput_id, position,
+    @label,                 -- model, strategy, batch and what else is swept, without GPUs and checkpoint interval
+    @gpus, @days, @step_time_s,
+    @job_mtbf_s,            -- a failure of the job; NULL: nothing fails
+    @checkpoint_interval_s,
+    @searched,              -- 1: that interval was found; else given
+    @goodput,               -- the share that trains; its 5th and 95th percentile over histories
+    @goodput_p05, @goodput_p95,
+    @checkpoint, @lost_work, @detection, @waiting, @restart, -- shares that do not train
+    @shrunk,                -- the same, of elastic jobs: what the nodes that were away would have trained
+    @step_tflops_per_gpu,   -- while it trains
+    @slowed,                -- beside hosts that get slow: the share of the time by which steps took longer
+    @spare_gpus,            -- of hot spares, which are paid for and idle
+    @price_usd_per_gpu_hour, -- NULL: not known
+    -- What the tokens take, at 5 and 95 % by failures and by how sure the step is; with spares. NULL: no tokens; of the last ones, nothing trains
+    @training_days, @training_days_p05, @training_days_p95,
+    @cost_usd, @cost_usd_p05, @cost_usd_p95,
+    @energy_kwh, @energy_kwh_p05, @energy_kwh_p95
+  FROM v_answer_row WHERE kind = 'goodput';
 
--- A traced step on other numbers of GPUs (`flopcast trace scale --db`).
-CREATE TABLE trace_scale (
-  id INTEGER PRIMARY KEY,
-  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  version TEXT NOT NULL,
-  scenario TEXT NOT NULL,       -- the file of the trace
-  cluster TEXT NOT NULL,
-  samples INTEGER NOT NULL      -- of each point; 0: no interval
-) STRICT;
+-- A traced step on other numbers of GPUs (`flopcast trace scale --db`); scenario: the file of the trace; samples: of each point; 0: no
+-- interval.
+CREATE VIEW trace_scale AS
+  SELECT id, created_utc, version, scenario, @cluster, @samples FROM answer WHERE kind = 'trace_scale';
 
-CREATE TABLE trace_scale_point (
-  trace_scale_id INTEGER NOT NULL REFERENCES trace_scale ON DELETE CASCADE,
-  position INTEGER NOT NULL,
-  gpus INTEGER NOT NULL,
-  step_time_s REAL NOT NULL, step_time_sd_s REAL NOT NULL,
-  step_time_low_s REAL, step_time_high_s REAL, -- 5 and 95 % of the samples
-  traced_gpus INTEGER NOT NULL, traced_step_time_s REAL NOT NULL,
-  compute_s REAL NOT NULL, contention_s REAL NOT NULL, comm_s REAL NOT NULL, -- as in point
-  exposed_comm_s REAL NOT NULL, rank_wait_s REAL NOT NULL, -- idle for what moves; for what waits for other ranks
-  bubble_s REAL NOT NULL, host_bound_s REAL NOT NULL, other_idle_s REAL NOT NULL,
-  PRIMARY KEY (trace_scale_id, position)
-) STRICT, WITHOUT ROWID;
+CREATE VIEW trace_scale_point AS
+  SELECT
+    answer_id AS trace_scale_id, position,
+    @gpus, @step_time_s, @step_time_sd_s,
+    @step_time_low_s, @step_time_high_s, -- 5 and 95 % of the samples
+    @traced_gpus, @traced_step_time_s,
+    @compute_s, @contention_s, @comm_s,  -- as in point
+    @exposed_comm_s, @rank_wait_s,       -- idle for what moves; for what waits for other ranks
+    @bubble_s, @host_bound_s, @other_idle_s
+  FROM v_answer_row WHERE kind = 'trace_scale';
 
 -- Measurements of real machines (`flopcast calibrate import`).
 
@@ -488,22 +473,12 @@ CREATE VIEW v_kernel_measurement AS
   JOIN measurement_source ON measurement_source.id = source_id;
 
 -- Fits of parameters to measurements, and checks of logs and traces (`flopcast calibrate fit`, `check`): what was done, on which
--- measurements, and in fit_row its rows, in parts; a row's columns are a JSON object. The views below name them.
-CREATE TABLE fit (
-  id INTEGER PRIMARY KEY,
-  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  version TEXT NOT NULL,
-  kind TEXT NOT NULL,    -- 'nccl', 'gemm'; 'nccl_check', 'trace_check'
-  measured TEXT NOT NULL -- the folder of measurements, the log or the trace
-) STRICT;
+-- measurements (a folder, a log or a trace), and its rows. The views below name their columns.
+CREATE VIEW fit AS
+  SELECT id, created_utc, version, kind, @measured FROM answer WHERE measured IS NOT NULL;
 
-CREATE TABLE fit_row (
-  fit_id INTEGER NOT NULL REFERENCES fit ON DELETE CASCADE,
-  position INTEGER NOT NULL, -- in the fit
-  part TEXT NOT NULL,        -- 'parameter', 'point' ...
-  cells TEXT NOT NULL CHECK (json_valid(cells)),
-  PRIMARY KEY (fit_id, position)
-) STRICT, WITHOUT ROWID;
+CREATE VIEW fit_row AS
+  SELECT answer_id AS fit_id, position, part, answer_row.cells FROM answer_row JOIN fit ON fit.id = answer_id;
 
 -- The rows of the newest fit of each kind.
 CREATE VIEW v_fit_row AS
@@ -514,18 +489,15 @@ CREATE VIEW v_fit_row AS
 -- A table of nccl-tests in a fit of NCCL's parameters.
 CREATE VIEW v_nccl_table AS
   SELECT
-    cells ->> 'place' AS place,
-    cells ->> 'use' AS use,                 -- 'fit', 'left_out', 'bad'
-    cells ->> 'family' AS family,
-    cells ->> 'source' AS source,
-    cells ->> 'gpu' AS gpu,
-    cells ->> 'topology' AS topology,       -- cluster file; '' when none describes the machine
-    cells ->> 'collective' AS collective,
-    cells ->> 'nodes' AS nodes,             -- NVLink domains
-    cells ->> 'ranks' AS ranks,
-    cells ->> 'note' AS note,
-    cells ->> 'large_error' AS large_error, -- median |predicted / measured - 1| over sizes from 1 MiB; NULL: none
-    cells ->> 'small_error' AS small_error  -- the same below 64 KiB
+    @place,
+    @use,         -- 'fit', 'left_out', 'bad'
+    @family, @source, @gpu,
+    @topology,    -- cluster file; '' when none describes the machine
+    @collective,
+    @nodes,       -- NVLink domains
+    @ranks, @note,
+    @large_error, -- median |predicted / measured - 1| over sizes from 1 MiB; NULL: none
+    @small_error  -- the same below 64 KiB
   FROM v_fit_row WHERE kind = 'nccl' AND part = 'table';
 
 -- Its sizes: busbw = bus_bytes / time.
@@ -534,9 +506,7 @@ CREATE VIEW v_nccl_point AS
   SELECT ran.*, bytes, measured_s, predicted_s, predicted_s / measured_s - 1 AS error,
     bus_bytes / measured_s AS measured_busbw, bus_bytes / predicted_s AS predicted_busbw, algorithm, protocol
   FROM (
-    SELECT cells ->> 'place' AS place, cells ->> 'bytes' AS bytes, cells ->> 'measured_s' AS measured_s,
-      cells ->> 'predicted_s' AS predicted_s, cells ->> 'bus_bytes' AS bus_bytes, cells ->> 'algorithm' AS algorithm,
-      cells ->> 'protocol' AS protocol
+    SELECT @place, @bytes, @measured_s, @predicted_s, @bus_bytes, @algorithm, @protocol
     FROM v_fit_row WHERE kind = 'nccl' AND part = 'point'
   ) JOIN ran USING (place);
 
@@ -544,19 +514,17 @@ CREATE VIEW v_nccl_point AS
 -- tables (place) that a parameter (parameter) rests on.
 CREATE VIEW v_nccl_parameter AS
   WITH rest AS MATERIALIZED (
-    SELECT cells ->> 'parameter' AS parameter, cells ->> 'place' AS place
-    FROM v_fit_row WHERE kind = 'nccl' AND part = 'rest'
+    SELECT @parameter, @place FROM v_fit_row WHERE kind = 'nccl' AND part = 'rest'
   ), point AS MATERIALIZED (
-    SELECT cells ->> 'place' AS place, count(*) AS sizes FROM v_fit_row WHERE kind = 'nccl' AND part = 'point' GROUP BY place
+    SELECT @place, count(*) AS sizes FROM v_fit_row WHERE kind = 'nccl' AND part = 'point' GROUP BY place
   )
   SELECT
-    fit.cells ->> 'parameter' AS parameter,     -- its number
-    fit.cells ->> 'key' AS key,                 -- of node and cluster files
-    fit.cells ->> 'family' AS family,           -- the hardware that has it: of its id in the files what follows the fit's name
-    fit.cells ->> 'unit' AS unit,
-    fit.cells ->> 'value' AS value,
-    fit.cells ->> 'std_error' AS std_error,     -- same unit
-    fit.cells ->> 'filed_value' AS filed_value, -- in the files
+    fit.@parameter,   -- its number
+    fit.@key,         -- of node and cluster files
+    fit.@family,      -- the hardware that has it: of its id in the files what follows the fit's name
+    fit.@unit, fit.@value,
+    fit.@std_error,   -- same unit
+    fit.@filed_value, -- in the files
     count(rest.place) AS tables, coalesce(sum(sizes), 0) AS sizes, group_concat(rest.place) AS places
   FROM v_fit_row AS fit
   LEFT JOIN rest ON rest.parameter = fit.cells ->> 'parameter'
@@ -570,25 +538,23 @@ CREATE VIEW v_gemm_row AS
   SELECT *, predicted_s / measured_s - 1 AS error
   FROM (
     SELECT
-      cells ->> 'gpu' AS gpu, cells ->> 'dtype' AS dtype,
-      cells ->> 'use' AS use,               -- 'fitted', 'held out'; 'narrow': outside the model
-      cells ->> 'm' AS m, cells ->> 'n' AS n, cells ->> 'k' AS k, cells ->> 'batch' AS batch,
-      cells ->> 'row_pieces' AS row_pieces, -- kernel/gemm.h
-      cells ->> 'measured_s' AS measured_s, cells ->> 'predicted_s' AS predicted_s
+      @gpu, @dtype,
+      @use,        -- 'fitted', 'held out'; 'narrow': outside the model
+      @m, @n, @k, @batch,
+      @row_pieces, -- kernel/gemm.h
+      @measured_s, @predicted_s
     FROM v_fit_row WHERE kind = 'gemm' AND part = 'row'
   );
 
 -- A log of nccl-tests, measured beside predicted; columns as in v_nccl_point.
 CREATE VIEW v_nccl_check AS
   SELECT
-    point.measured AS log, ran.cells ->> 'topology' AS topology, ran.cells ->> 'gpu' AS gpu, ran.cells ->> 'collective' AS collective,
-    ran.cells ->> 'nodes' AS nodes, ran.cells ->> 'ranks' AS ranks, ran.cells ->> 'large_error' AS large_error,
-    ran.cells ->> 'small_error' AS small_error, point.cells ->> 'bytes' AS bytes, point.cells ->> 'measured_s' AS measured_s,
-    point.cells ->> 'predicted_s' AS predicted_s,
+    point.measured AS log, ran.@topology, ran.@gpu, ran.@collective, ran.@nodes, ran.@ranks, ran.@large_error, ran.@small_error,
+    point.@bytes, point.@measured_s, point.@predicted_s,
     (point.cells ->> 'predicted_s') / (point.cells ->> 'measured_s') - 1 AS error,
     (point.cells ->> 'bus_bytes') / (point.cells ->> 'measured_s') AS measured_busbw,
     (point.cells ->> 'bus_bytes') / (point.cells ->> 'predicted_s') AS predicted_busbw,
-    point.cells ->> 'algorithm' AS algorithm, point.cells ->> 'protocol' AS protocol
+    point.@algorithm, point.@protocol
   FROM v_fit_row AS point JOIN v_fit_row AS ran ON ran.kind = point.kind AND ran.part = 'table'
   WHERE point.kind = 'nccl_check' AND point.part = 'point'
   ORDER BY bytes;
@@ -598,10 +564,9 @@ CREATE VIEW v_nccl_check AS
 CREATE VIEW v_trace_step AS
   SELECT
     fit_id,
-    cells ->> 'point_id' AS point_id, -- the simulation
-    cells ->> 'rank' AS rank,         -- NULL: not stated
-    cells ->> 'steps' AS steps,
-    cells ->> 'step_time_s' AS step_time_s
+    @point_id, -- the simulation
+    @rank,     -- NULL: not stated
+    @steps, @step_time_s
   FROM fit_row JOIN fit ON fit.id = fit_id
   WHERE kind = 'trace_check' AND part = 'step';
 

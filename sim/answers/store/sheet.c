@@ -101,12 +101,11 @@ enum status store_put_rows(struct store *store, const char *table, const struct 
         sqlite3_str_appendf(create, c ? ", \"%w\"" : "BEGIN; CREATE TABLE \"%w\" (\"%w\"",
             c ? cells[c].name : table, cells[c].name);
     sqlite3_str_appendall(create, ")");
-    char *sql = sqlite3_str_finish(create);
-    struct insert rows = {.table = table};
+    char *sql = sqlite3_str_finish(create), *into = sqlite3_mprintf("INTO \"%w\"", table);
     enum status status = database_exec(store, sql, filling, diag);
     for (int r = 0; r < n_rows && status == STATUS_OK; r++)
-        status = insert_row(store, &rows, &cells[(ptrdiff_t)r * n_cells], n_cells, filling, diag);
-    sqlite3_finalize(rows.statement);
+        status = insert_row(store, into, &cells[(ptrdiff_t)r * n_cells], n_cells, filling, diag);
+    sqlite3_free(into);
     sqlite3_free(sql);
     return database_end(store, status, filling, diag);
 }

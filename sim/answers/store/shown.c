@@ -25,10 +25,6 @@ enum { MOST_CURVES = 12 }; /* that one panel has colors for (plots/curves.gp) */
 
 static const char doing[] = "find what to show";
 
-/* Tables of what commands found out about a scenario, not about a run: with a column `scenario`. */
-static const char *const studies[] = {"explanation", "sensitivity", "goodput", "trace_scale"};
-enum { N_STUDIES = sizeof studies / sizeof *studies };
-
 /* The SQL is freed. */
 static enum status store_shown_run(struct store *store, char *sql, struct diag *diag)
 {
@@ -121,9 +117,8 @@ static int authorize(void *self, int action, const char *table, const char *colu
         bool shown = strncmp(table, "shown", strlen("shown")) == 0;
         if (shown || strcmp(table, "point") == 0 || strcmp(table, "run") == 0)
             store->reads |= STORE_READS_POINTS;
-        for (int i = 0; i < N_STUDIES; i++)
-            if (strcmp(table, studies[i]) == 0)
-                store->reads |= STORE_READS_EXPLANATIONS;
+        if (strcmp(table, "answer") == 0 && column && strcmp(column, "scenario") == 0)
+            store->reads |= STORE_READS_EXPLANATIONS;
         if (strcmp(table, "shown") == 0 && column && strcmp(column, "x") == 0)
             store->reads |= STORE_READS_X;
         if (strcmp(table, "shown") == 0 && column && strcmp(column, "panel") == 0)
@@ -145,9 +140,7 @@ static enum status choose_scenario(
     struct store *store, const char *scenario, int place, struct diag *diag)
 {
     static const char all_scenarios[] = "SELECT scenario FROM main.run UNION SELECT scenario FROM "
-                                        "main.explanation UNION SELECT scenario FROM "
-                                        "main.sensitivity UNION SELECT scenario FROM main.goodput "
-                                        "UNION SELECT scenario FROM main.trace_scale";
+                                        "main.answer WHERE scenario IS NOT NULL";
     int known = 0;
     char *all = NULL;
     enum status status = shown_count(store, &known,
@@ -395,12 +388,11 @@ static enum status shown_narrow(
             "CREATE TEMP VIEW point AS SELECT * FROM main.point WHERE id IN (SELECT point_id FROM "
             "shown_point)",
             doing, diag);
-    for (int i = 0; i < N_STUDIES && scenarios && status == STATUS_OK; i++)
-        status = store_shown_run(store,
-            sqlite3_mprintf("CREATE TEMP VIEW %s AS SELECT * FROM main.%s WHERE scenario IN "
-                            "(SELECT scenario FROM shown_scenario)",
-                studies[i], studies[i]),
-            diag);
+    if (status == STATUS_OK && scenarios)
+        status = database_exec(store,
+            "CREATE TEMP TABLE answer AS SELECT * FROM main.answer WHERE scenario IS NULL OR "
+            "scenario IN (SELECT scenario FROM shown_scenario)",
+            doing, diag);
     if (status == STATUS_OK)
         status = database_exec(store, views, doing, diag);
     sqlite3_free(views);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCHEMA_VERSION = 4 }; /* another one is another database: nothing is brought over */
+enum { SCHEMA_VERSION = 5 }; /* another one is another database: nothing is brought over */
 
 static struct source_pos store_whole_file(const struct store *store)
 {
@@ -75,6 +75,23 @@ enum status database_end(
     return status;
 }
 
+sqlite3_stmt **database_kept(struct store *store, const char *key)
+{
+    for (int i = 0; i < store->kept.n; i++)
+        if (strcmp(store->kept.at[i].key, key) == 0)
+            return &store->kept.at[i].statement;
+    vec_push(&store->kept, (struct kept_statement){sqlite3_mprintf("%s", key), NULL});
+    return &store->kept.at[store->kept.n - 1].statement;
+}
+
+sqlite3_stmt *database_statement(struct store *store, const char *sql)
+{
+    sqlite3_stmt **kept = database_kept(store, sql);
+    if (!*kept)
+        sqlite3_prepare_v2(store->db, sql, -1, kept, NULL);
+    return *kept;
+}
+
 enum status database_int(struct store *store, const char *sql, int *out, struct diag *diag)
 {
     sqlite3_stmt *statement = NULL;
@@ -91,11 +108,15 @@ enum status database_int(struct store *store, const char *sql, int *out, struct 
 static enum status read_version(struct store *store, int *version, struct diag *diag)
 {
     int application = 0, objects = 0;
-    enum status status = database_int(store, "PRAGMA application_id", &application, diag);
+    /* as one transaction, since another program may be making the tables */
+    enum status status = database_exec(store, "SAVEPOINT look", "read the database", diag);
+    if (status == STATUS_OK)
+        status = database_int(store, "PRAGMA application_id", &application, diag);
     if (status == STATUS_OK)
         status = database_int(store, "PRAGMA user_version", version, diag);
     if (status == STATUS_OK)
         status = database_int(store, "SELECT count(*) FROM sqlite_schema", &objects, diag);
+    sqlite3_exec(store->db, "RELEASE look", NULL, NULL, NULL);
     if (status != STATUS_OK)
         return status;
     if (application != STORE_APPLICATION_ID && (application != 0 || *version != 0 || objects != 0))
@@ -109,25 +130,34 @@ static enum status read_version(struct store *store, int *version, struct diag *
     return STATUS_OK;
 }
 
-/* schema.sql with the columns of store/record.h; for free(). */
+/* schema.sql, where "@point", "@program" and "@outcome" are the columns of store/record.h, and any
+ * other "@name" a column whose value is that of the JSON object `cells`; for free(). */
 static char *schema_text(void)
 {
-    static const char *const marks[] = {[RECORD_POINT] = "  @point\n",
-        [RECORD_PROGRAM] = "  @program\n",
-        [RECORD_OUTCOME] = "  @outcome\n"};
-    const char *rest = schema_sql;
+    static const char *const tables[] = {
+        [RECORD_POINT] = "point", [RECORD_PROGRAM] = "program", [RECORD_OUTCOME] = "outcome"};
+    struct arena arena = ARENA_INIT;
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     BUG_IF(!out, "open_memstream failed");
-    for (int table = RECORD_POINT; table <= RECORD_OUTCOME; table++) {
-        const char *at = strstr(rest, marks[table]);
-        BUG_IF(!at, "schema.sql has no %s", marks[table]);
-        fwrite(rest, 1, (size_t)(at - rest), out);
-        record_declare(out, (enum record_table)table);
-        rest = at + strlen(marks[table]);
+    for (const char *rest = schema_sql; *rest;) {
+        int length = (int)strcspn(rest, "@"), table = RECORD_OUTCOME;
+        fprintf(out, "%.*s", length, rest);
+        rest += length;
+        if (!*rest)
+            break;
+        length = (int)strspn(++rest, "abcdefghijklmnopqrstuvwxyz_0123456789");
+        const char *name = arena_printf(&arena, "%.*s", length, rest);
+        while (table >= 0 && strcmp(tables[table], name) != 0)
+            table--;
+        if (table >= 0)
+            record_declare(out, (enum record_table)table);
+        else
+            fprintf(out, "cells ->> '%s' AS %s", name, name);
+        rest += length;
     }
-    fputs(rest, out);
+    arena_release(&arena);
     fclose(out);
     return text;
 }
@@ -267,6 +297,11 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
+    for (int i = 0; i < store->kept.n; i++) {
+        sqlite3_finalize(store->kept.at[i].statement);
+        sqlite3_free(store->kept.at[i].key);
+    }
+    vec_free(&store->kept);
     sqlite3_close(store->db);
     free(store);
 }

@@ -562,7 +562,7 @@ static void leave_out_interval(struct vary *vary)
     vary->options.n = kept;
 }
 
-/* Its columns are those of table goodput_point. */
+/* Its columns are those of the view goodput_point. */
 static void fill_kept(struct rows *rows, const char *label, int64_t gpus,
     const struct goodput_point *p, struct arena *arena)
 {
@@ -602,8 +602,8 @@ enum status goodput_keep(const struct goodput_command *command, const struct sce
     const struct record_cell head[] = {cell_text("scenario", set->points[0].options.name),
         cell_int("histories", command->seeds),
         cell_real("tokens", command->tokens.n > 0, command->tokens.n)};
-    enum status status = rows_keep(
-        &rows, command->db, "goodput", "goodput_point", head, sizeof head / sizeof *head, diag);
+    enum status status =
+        rows_keep(&rows, command->db, "goodput", head, sizeof head / sizeof *head, diag);
     rows_free(&rows);
     return status;
 }

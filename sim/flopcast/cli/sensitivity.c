@@ -121,7 +121,7 @@ static void sensitivity_keep(const char *db, const struct rows *rows, const stru
         cell_real("tflops_per_gpu", true, s->tflops_per_gpu),
         cell_real("independent", true, s->independent),
         cell_real("correlated", true, s->correlated), cell_int("idle", s->n_idle)};
-    rows_keep(rows, db, "sensitivity", "sensitivity_part", head, sizeof head / sizeof *head, diag);
+    rows_keep(rows, db, "sensitivity", head, sizeof head / sizeof *head, diag);
 }
 
 static void sensitivity_run(struct command *command, struct scenario_set *set, struct diag *diag)

@@ -20,7 +20,7 @@
 #include "rows/words.h"
 #include "scenario/identity.h"
 #include "scenario/sure.h"
-#include "store/study.h"
+#include "store/answer.h"
 #include "study/explain.h"
 
 #include <argp.h>
@@ -325,34 +325,28 @@ static enum status put_explanation(struct store *store, const struct scenario_wa
     const char *label, const struct scenario_point *small, const struct scenario_point *large,
     int64_t *first, struct diag *diag)
 {
-    const struct record_cell head[] = {cell_text("scenario", small->options.name),
-        cell_text("label", label), cell_int("small_gpus", small->options.cluster.gpus),
-        cell_int("large_gpus", large->options.cluster.gpus),
-        cell_real("small_tflops_per_gpu", true, waterfall->small[0]),
-        cell_real("large_tflops_per_gpu", true, waterfall->large[0]),
-        *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)};
-    enum { CELLS = 2 };
-    struct record_cell parts[CELLS * (CAUSE_COUNT + 1)];
-    int n = 0;
-    for (int i = 0; i <= CAUSE_COUNT; i++) {
-        if (!scenario_waterfall_has(waterfall, i))
-            continue;
-        parts[n++] = cell_text("cause", scenario_causes[i].name);
-        parts[n++] = cell_real(
-            "lost_tflops_per_gpu", true, i == CAUSE_REST ? waterfall->rest : waterfall->part[i]);
+    struct store_answer answer;
+    enum status status = store_answer_begin(&answer, store, "explanation",
+        RECORD_CELLS(cell_text("scenario", small->options.name), cell_text("label", label),
+            cell_int("small_gpus", small->options.cluster.gpus),
+            cell_int("large_gpus", large->options.cluster.gpus),
+            cell_real("small_tflops_per_gpu", true, waterfall->small[0]),
+            cell_real("large_tflops_per_gpu", true, waterfall->large[0]),
+            *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)),
+        diag);
+    if (status != STATUS_OK)
+        return status;
+    for (int i = 0; i <= CAUSE_COUNT && status == STATUS_OK; i++) {
+        if (scenario_waterfall_has(waterfall, i))
+            status = store_answer_put(&answer, "row",
+                RECORD_CELLS(cell_text("cause", scenario_causes[i].name),
+                    cell_real("lost_tflops_per_gpu", true,
+                        i == CAUSE_REST ? waterfall->rest : waterfall->part[i])),
+                diag);
     }
-    int64_t id = 0;
-    const struct store_study study = {.table = "explanation",
-        .rows_table = "explanation_part",
-        .head = head,
-        .n_head = sizeof head / sizeof *head,
-        .cells = parts,
-        .n_cells = CELLS,
-        .n_rows = n / CELLS,
-        .id = &id};
-    enum status status = store_put_study(store, &study, diag);
+    status = store_answer_end(&answer, status, diag);
     if (status == STATUS_OK && *first == 0)
-        *first = id;
+        *first = answer.id;
     return status;
 }
 

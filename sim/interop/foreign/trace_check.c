@@ -12,7 +12,7 @@
  * one, as ranks differ in a pipeline. */
 #include "foreign/trace_check.h"
 
-#include "store/fit.h"
+#include "store/answer.h"
 #include "store/run.h"
 
 #include <math.h>
@@ -342,7 +342,7 @@ enum status trace_check_simulate(struct trace_check *check, const char *file, st
 }
 
 static enum status put_step(
-    struct store_fit *into, const struct trace_check *check, int64_t point_id, struct diag *diag)
+    struct store_answer *into, const struct trace_check *check, int64_t point_id, struct diag *diag)
 {
     static const char *const found[] = {
         [TRACE_ANNOTATED] = "annotations", [TRACE_REPEATED] = "repetition", [TRACE_WHOLE] = "none"};
@@ -351,37 +351,40 @@ static enum status put_step(
     struct record_cell rank = cell_int("rank", trace->rank);
     if (trace->rank < 0)
         rank.kind = RECORD_NULL;
-    const struct record_cell cells[] = {cell_int("point_id", point_id),
-        cell_text("gpu", trace->about.gpu), rank, cell_int("steps", m->steps),
-        cell_text("found", found[trace->found]), cell_real("step_time_s", true, m->step_s),
-        cell_real("simulated_step_time_s", true, s->step_s),
-        cell_real("compute_s", true, m->compute_s),
-        cell_real("simulated_compute_s", true, s->compute_s),
-        cell_real("exposed_comm_s", true, m->exposed_s),
-        cell_real("simulated_exposed_comm_s", true, s->exposed_s),
-        cell_real("hidden_comm_s", true, m->hidden_s),
-        cell_real("simulated_hidden_comm_s", true, s->hidden_s),
-        cell_real("host_copy_s", true, m->copies_s),
-        cell_real("simulated_host_copy_s", true, s->copies_s), cell_real("idle_s", true, m->idle_s),
-        cell_real("simulated_idle_s", true, s->idle_s), cell_real("host_bound_s", true, m->host_s),
-        cell_real("simulated_host_bound_s", true, s->host_s)};
-    return STORE_FIT_PUT(into, "step", cells, diag);
+    return store_answer_put(into, "step",
+        RECORD_CELLS(cell_int("point_id", point_id), cell_text("gpu", trace->about.gpu), rank,
+            cell_int("steps", m->steps), cell_text("found", found[trace->found]),
+            cell_real("step_time_s", true, m->step_s),
+            cell_real("simulated_step_time_s", true, s->step_s),
+            cell_real("compute_s", true, m->compute_s),
+            cell_real("simulated_compute_s", true, s->compute_s),
+            cell_real("exposed_comm_s", true, m->exposed_s),
+            cell_real("simulated_exposed_comm_s", true, s->exposed_s),
+            cell_real("hidden_comm_s", true, m->hidden_s),
+            cell_real("simulated_hidden_comm_s", true, s->hidden_s),
+            cell_real("host_copy_s", true, m->copies_s),
+            cell_real("simulated_host_copy_s", true, s->copies_s),
+            cell_real("idle_s", true, m->idle_s), cell_real("simulated_idle_s", true, s->idle_s),
+            cell_real("host_bound_s", true, m->host_s),
+            cell_real("simulated_host_bound_s", true, s->host_s)),
+        diag);
 }
 
 static enum status put_classes(
-    struct store_fit *into, const struct trace_check *check, struct diag *diag)
+    struct store_answer *into, const struct trace_check *check, struct diag *diag)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
     enum status status = STATUS_OK;
     for (int c = 0; c < TRACE_CLASS_COUNT && status == STATUS_OK; c++) {
         if (m->class_count[c] + s->class_count[c] == 0)
             continue;
-        const struct record_cell cells[] = {cell_text("class", trace_class_name(c)),
-            cell_real("count", true, m->class_count[c]),
-            cell_real("simulated_count", true, s->class_count[c]),
-            cell_real("time_s", true, m->class_s[c]),
-            cell_real("simulated_time_s", true, s->class_s[c])};
-        status = STORE_FIT_PUT(into, "class", cells, diag);
+        status = store_answer_put(into, "class",
+            RECORD_CELLS(cell_text("class", trace_class_name(c)),
+                cell_real("count", true, m->class_count[c]),
+                cell_real("simulated_count", true, s->class_count[c]),
+                cell_real("time_s", true, m->class_s[c]),
+                cell_real("simulated_time_s", true, s->class_s[c])),
+            diag);
     }
     return status;
 }
@@ -400,20 +403,21 @@ static struct record_cell known_kind(int kind)
 }
 
 static enum status put_collectives(
-    struct store_fit *into, const struct trace_check *check, struct diag *diag)
+    struct store_answer *into, const struct trace_check *check, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < check->pairs.n && status == STATUS_OK; i++) {
         const struct trace_group *m = check->pairs.at[i].measured,
                                  *s = check->pairs.at[i].simulated, *any = m ? m : s;
-        const struct record_cell cells[] = {cell_int("place", i), known_kind(any->kind),
-            known_count("ranks", any->ranks), cell_real("bytes", any->bytes > 0, any->bytes),
-            cell_real("bus_bytes", trace_bus_bytes(any) > 0, trace_bus_bytes(any)),
-            cell_real("count", m != NULL, m ? m->count : 0),
-            cell_real("simulated_count", s != NULL, s ? s->count : 0),
-            cell_real("time_s", m != NULL, m ? m->time_s : 0),
-            cell_real("simulated_time_s", s != NULL, s ? s->time_s : 0)};
-        status = STORE_FIT_PUT(into, "collective", cells, diag);
+        status = store_answer_put(into, "collective",
+            RECORD_CELLS(cell_int("place", i), known_kind(any->kind),
+                known_count("ranks", any->ranks), cell_real("bytes", any->bytes > 0, any->bytes),
+                cell_real("bus_bytes", trace_bus_bytes(any) > 0, trace_bus_bytes(any)),
+                cell_real("count", m != NULL, m ? m->count : 0),
+                cell_real("simulated_count", s != NULL, s ? s->count : 0),
+                cell_real("time_s", m != NULL, m ? m->time_s : 0),
+                cell_real("simulated_time_s", s != NULL, s ? s->time_s : 0)),
+            diag);
     }
     return status;
 }
@@ -439,7 +443,7 @@ static int median_step(const struct trace *trace)
 
 /* Of the step with the median length, as a figure shows one step. */
 static enum status trace_check_put_spans(
-    struct store_fit *into, const struct trace *trace, struct diag *diag)
+    struct store_answer *into, const struct trace *trace, struct diag *diag)
 {
     int step = median_step(trace), span = 0;
     ps_t origin = trace->steps.at[step].start;
@@ -449,18 +453,19 @@ static enum status trace_check_put_spans(
         bool collective = activity->class == TRACE_COLLECTIVE;
         if (activity->step != step)
             continue;
-        const struct record_cell cells[] = {cell_int("span", span++),
-            cell_int("stream", activity->stream),
-            cell_text("class", trace_class_name(activity->class)),
-            cell_text(
-                "phase", activity->phase < PHASE_COUNT ? plan_phase_names[activity->phase] : NULL),
-            cell_text("name", trace->names.at[activity->name]),
-            collective ? known_kind(activity->kind) : cell_text("collective", NULL),
-            known_count("ranks", collective ? activity->ranks : 0),
-            cell_real("bytes", collective && activity->bytes > 0, activity->bytes),
-            cell_real("start_s", true, s_from_ps(activity->start - origin)),
-            cell_real("end_s", true, s_from_ps(activity->end - origin))};
-        status = STORE_FIT_PUT(into, "span", cells, diag);
+        status = store_answer_put(into, "span",
+            RECORD_CELLS(cell_int("span", span), cell_int("stream", activity->stream),
+                cell_text("class", trace_class_name(activity->class)),
+                cell_text("phase",
+                    activity->phase < PHASE_COUNT ? plan_phase_names[activity->phase] : NULL),
+                cell_text("name", trace->names.at[activity->name]),
+                collective ? known_kind(activity->kind) : cell_text("collective", NULL),
+                known_count("ranks", collective ? activity->ranks : 0),
+                cell_real("bytes", collective && activity->bytes > 0, activity->bytes),
+                cell_real("start_s", true, s_from_ps(activity->start - origin)),
+                cell_real("end_s", true, s_from_ps(activity->end - origin))),
+            diag);
+        span++;
     }
     return status;
 }
@@ -496,20 +501,21 @@ static enum status trace_check_put_run(
 enum status trace_check_store(
     const struct trace_check *check, const char *file, struct store *store, struct diag *diag)
 {
-    struct store_fit *into = NULL;
+    struct store_answer into = {0};
     int64_t point_id = 0;
     BUG_IF(!check->compared, "a trace without a simulation");
     enum status status = trace_check_put_run(check, store, &point_id, diag);
     if (status == STATUS_OK)
-        status = store_fit_begin(&into, store, "trace_check", file, diag);
+        status = store_answer_begin(
+            &into, store, "trace_check", RECORD_CELLS(cell_text("measured", file)), diag);
     if (status != STATUS_OK)
         return status;
-    status = put_step(into, check, point_id, diag);
+    status = put_step(&into, check, point_id, diag);
     if (status == STATUS_OK)
-        status = put_classes(into, check, diag);
+        status = put_classes(&into, check, diag);
     if (status == STATUS_OK)
-        status = put_collectives(into, check, diag);
+        status = put_collectives(&into, check, diag);
     if (status == STATUS_OK)
-        status = trace_check_put_spans(into, &check->trace, diag);
-    return store_fit_end(into, status, diag);
+        status = trace_check_put_spans(&into, &check->trace, diag);
+    return store_answer_end(&into, status, diag);
 }

@@ -367,15 +367,15 @@ static void trace_scale_fill(
         rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s + idle_s);
 }
 
-/* Its columns are those of table trace_scale_point. */
+/* Its columns are those of the view trace_scale_point. */
 static enum status trace_scale_keep(const struct command *command, const struct rows *rows,
     const struct hw_cluster *cluster, struct diag *diag)
 {
     const struct record_cell head[] = {cell_text("scenario", command->files.at[0]),
         cell_text("cluster", cluster->name), cell_int("samples", command->samples)};
-    return command->db ? rows_keep(rows, command->db, "trace_scale", "trace_scale_point", head,
-                             sizeof head / sizeof *head, diag)
-                       : STATUS_OK;
+    return command->db
+               ? rows_keep(rows, command->db, "trace_scale", head, sizeof head / sizeof *head, diag)
+               : STATUS_OK;
 }
 
 static void trace_scale_print(const struct command *command, const struct traces *traces,

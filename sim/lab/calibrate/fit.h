@@ -7,7 +7,7 @@
  * rows' own scatter is not known. A parameter on which no row depends gets a standard error of 0.
  *
  * A fit fills in rows and parameters, calls fit_solve(), and prints by fit_print_...(); what it
- * found goes to files by calibrate/fit_files.h, to a database by store/fit.h. */
+ * found goes to files by calibrate/fit_files.h, to a database by store/answer.h. */
 #ifndef FLOPCAST_CALIBRATE_FIT_H
 #define FLOPCAST_CALIBRATE_FIT_H
 

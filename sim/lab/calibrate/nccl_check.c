@@ -15,7 +15,7 @@
 #include "calibrate/nccl_fit.h"
 
 #include "fabric/isolated.h"
-#include "store/fit.h"
+#include "store/answer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -175,34 +175,36 @@ struct fit_error nccl_check_error(
 }
 
 static enum status put_point(
-    struct store_fit *into, const struct nccl_checked *row, struct diag *diag)
+    struct store_answer *into, const struct nccl_checked *row, struct diag *diag)
 {
     const struct coll_cost *cost = &row->predicted;
-    const struct record_cell cells[] = {cell_int("bytes", (int64_t)row->bytes),
-        cell_real("measured_s", true, row->measured_s),
-        cell_real("predicted_s", true, coll_isolated_s(*cost)),
-        cell_real("bus_bytes", true, cost->bus_bytes),
-        cell_text("algorithm", coll_algorithm_names[cost->algorithm]),
-        cell_text("protocol", coll_protocol_names[cost->protocol])};
-    return STORE_FIT_PUT(into, "point", cells, diag);
+    return store_answer_put(into, "point",
+        RECORD_CELLS(cell_int("bytes", (int64_t)row->bytes),
+            cell_real("measured_s", true, row->measured_s),
+            cell_real("predicted_s", true, coll_isolated_s(*cost)),
+            cell_real("bus_bytes", true, cost->bus_bytes),
+            cell_text("algorithm", coll_algorithm_names[cost->algorithm]),
+            cell_text("protocol", coll_protocol_names[cost->protocol])),
+        diag);
 }
 
 enum status nccl_check_store(const struct nccl_check *check, const char *log, const char *topology,
     const struct hw *hw, struct store *store, struct diag *diag)
 {
-    struct store_fit *into;
-    enum status status = store_fit_begin(&into, store, "nccl_check", log, diag);
+    struct store_answer into;
+    enum status status = store_answer_begin(
+        &into, store, "nccl_check", RECORD_CELLS(cell_text("measured", log)), diag);
     if (status != STATUS_OK)
         return status;
     struct fit_error large = nccl_check_error(check, NCCL_LARGE_BYTES, HUGE_VAL);
     struct fit_error small = nccl_check_error(check, 0, NCCL_SMALL_BYTES);
-    const struct record_cell cells[] = {cell_text("topology", topology),
-        cell_text("gpu", hw->gpu.name), cell_text("collective", check->collective),
-        cell_int("nodes", check->nodes), cell_int("ranks", check->ranks),
-        cell_real("large_error", large.n > 0, large.median),
-        cell_real("small_error", small.n > 0, small.median)};
-    status = STORE_FIT_PUT(into, "table", cells, diag);
+    status = store_answer_put(&into, "table",
+        RECORD_CELLS(cell_text("topology", topology), cell_text("gpu", hw->gpu.name),
+            cell_text("collective", check->collective), cell_int("nodes", check->nodes),
+            cell_int("ranks", check->ranks), cell_real("large_error", large.n > 0, large.median),
+            cell_real("small_error", small.n > 0, small.median)),
+        diag);
     for (int i = 0; i < check->rows.n && status == STATUS_OK; i++)
-        status = put_point(into, &check->rows.at[i], diag);
-    return store_fit_end(into, status, diag);
+        status = put_point(&into, &check->rows.at[i], diag);
+    return store_answer_end(&into, status, diag);
 }

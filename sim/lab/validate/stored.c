@@ -7,7 +7,7 @@
  * would be predicted from other inputs.
  *
  * What is subtle: rows of a table stand together and mostly in the same order, so a search begins
- * behind the last row found. Columns that came later may be missing (came_later()). Names of tables
+ * behind the last row found. Columns that came later may be missing (`later`). Names of tables
  * are relative to the file. Rows of the same inputs are one run, as if they had been simulated;
  * keep_source() renumbers that. */
 #include "validate/stored.h"
@@ -20,31 +20,35 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const columns[] = {"file", "base", "id", "settings", "inputs", "made_by",
-    "model", "gpu", "strategy", "framework", "layout", "status", "reason", "waiting_share",
-    "tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s", "peak_allocated_bytes",
-    "peak_reserved_bytes", "mfu", "node_gpus"};
+/* How a column is written and read: MADE by who writes it, else the member of a row. */
+static const struct stored_column {
+    const char *name;
+    enum { MADE, TEXT, NUMBER, COUNT } kind;
+    size_t to;      /* in struct validate_row, where it is read into; 0: not by itself */
+    double missing; /* of a number: an empty cell */
+    bool later;     /* came after files were written; empty where a file lacks it */
+} columns[] = {
+#define TO(member) offsetof(struct validate_row, member)
+    {.name = "file"}, {.name = "base", .later = true}, {.name = "id"}, {.name = "settings"},
+    {.name = "inputs", .to = TO(inputs), .later = true},
+    {.name = "made_by", .to = TO(made_by), .later = true}, {.name = "model", TEXT, TO(model)},
+    {.name = "gpu", TEXT, TO(gpu)}, {.name = "strategy", TEXT, TO(strategy)},
+    {.name = "framework", TEXT, TO(framework)}, {.name = "layout", TEXT, TO(layout)},
+    {.name = "status"}, {.name = "reason", TEXT, TO(reason)},
+    {.name = "waiting_share", NUMBER, TO(waiting_share), .missing = -1},
+    {.name = "tokens_per_s_per_gpu", NUMBER, TO(predicted.tokens_per_s_per_gpu)},
+    {.name = "tflops_per_gpu", NUMBER, TO(predicted.tflops_per_gpu)},
+    {.name = "step_time_s", NUMBER, TO(predicted.step_time_s)},
+    {.name = "peak_allocated_bytes", NUMBER, TO(predicted.peak_allocated_bytes)},
+    {.name = "peak_reserved_bytes", NUMBER, TO(predicted.peak_reserved_bytes)},
+    {.name = "mfu", NUMBER, TO(mfu)}, {.name = "node_gpus", COUNT, TO(node_gpus), .later = true}
+#undef TO
+};
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
-
-/* Came after files were written; empty where a file lacks them. */
-static bool came_later(const char *column)
-{
-    static const char *const later[] = {"base", "inputs", "made_by", "node_gpus"};
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (strcmp(column, later[i]) == 0)
-            return true;
-    return false;
-}
-
-static void stored_write_number(FILE *out, bool known, double value)
-{
-    fputc(',', out);
-    if (known)
-        fprintf(out, "%.7g", value);
-}
 
 /* Digest of what goes in; "" where the row makes no scenario. */
 static const char *inputs_of(struct arena *arena, const struct validate_row *row)
@@ -54,33 +58,22 @@ static const char *inputs_of(struct arena *arena, const struct validate_row *row
     return arena_printf(arena, "%016" PRIx64, scenario_digest_inputs(&row->set.points[0]));
 }
 
-static void write_texts(FILE *out, const char *const *texts, size_t n)
+/* made: the texts of columns that are MADE. */
+static void stored_write_row(FILE *out, const struct validate_row *row, const char *const *made)
 {
-    for (size_t i = 0; i < n; i++) {
-        fputc(',', out);
-        csv_write_text(out, texts[i]);
+    for (const struct stored_column *c = columns; c < columns + N_COLUMNS; c++) {
+        const void *from = (const char *)row + c->to;
+        double value = c->kind == NUMBER  ? *(const double *)from
+                       : c->kind == COUNT ? (double)*(const int64_t *)from
+                                          : c->missing;
+        fputs(c > columns ? "," : "", out);
+        if (c->kind == MADE)
+            csv_write_text(out, *made++);
+        else if (c->kind == TEXT)
+            csv_write_text(out, *(const char *const *)from);
+        else if (value > c->missing)
+            fprintf(out, "%.7g", value);
     }
-}
-
-/* head: file, and base in its first row. */
-static void stored_write_row(FILE *out, const struct validate_row *row, const char *const head[2],
-    const char *inputs, const char *made_by)
-{
-    const struct validate_figures *p = &row->predicted;
-    const char *const texts[] = {row->model, row->gpu, row->strategy, row->framework, row->layout,
-        validate_status_names[row->status], row->reason};
-    csv_write_text(out, head[0]);
-    write_texts(out, (const char *const[]){head[1], row->id}, 2);
-    fprintf(out, ",%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
-    write_texts(out, (const char *const[]){inputs, made_by}, 2);
-    write_texts(out, texts, sizeof texts / sizeof *texts);
-    stored_write_number(out, row->waiting_share >= 0, row->waiting_share);
-    const double figures[] = {p->tokens_per_s_per_gpu, p->tflops_per_gpu, p->step_time_s,
-        p->peak_allocated_bytes, p->peak_reserved_bytes};
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        stored_write_number(out, figures[i] > 0, figures[i]);
-    stored_write_number(out, row->mfu > 0, row->mfu);
-    stored_write_number(out, row->node_gpus > 0, (double)row->node_gpus);
     fputc('\n', out);
 }
 
@@ -96,19 +89,24 @@ enum status validate_stored_write(
           "validate --results`, read by `--from`.\n",
         out);
     for (int c = 0; c < N_COLUMNS; c++)
-        fprintf(out, "%s%s", c ? "," : "", columns[c]);
+        fprintf(out, "%s%s", c ? "," : "", columns[c].name);
     fputc('\n', out);
     char commit[BUILD_COMMIT_SIZE];
     build_commit(commit);
     const char *made_by = arena_printf(&arena, "%016" PRIx64 " %s", build_digest(), commit);
-    const char *of = NULL, *head[2] = {""}, *base_name = files_name_from(&arena, path, base);
+    const char *of = NULL, *file = "", *base_name = files_name_from(&arena, path, base);
     for (int i = 0; i < table->rows.n; i++) {
         const struct validate_row *row = &table->rows.at[i];
-        head[1] = of != row->file ? base_name : "";
-        if (of != row->file)
-            head[0] = files_name_from(&arena, path, row->file);
+        bool first = of != row->file;
+        if (first)
+            file = files_name_from(&arena, path, row->file);
         of = row->file;
-        stored_write_row(out, row, head, inputs_of(&arena, row), made_by);
+        char settings[17];
+        snprintf(settings, sizeof settings, "%016" PRIx64,
+            validate_settings_digest(row->csv, row->csv_row));
+        const char *const texts[] = {file, first ? base_name : "", row->id, settings,
+            inputs_of(&arena, row), made_by, validate_status_names[row->status]};
+        stored_write_row(out, row, texts);
     }
     arena_release(&arena);
     fclose(out);
@@ -127,7 +125,7 @@ struct stored {
 static int stored_place(const struct stored *stored, const char *column)
 {
     for (int c = 0; c < N_COLUMNS; c++)
-        if (strcmp(columns[c], column) == 0)
+        if (strcmp(columns[c].name, column) == 0)
             return stored->at[c];
     BUG_IF(true, "no column '%s'", column);
 }
@@ -135,15 +133,6 @@ static int stored_place(const struct stored *stored, const char *column)
 static const char *text(const struct stored *stored, int row, const char *column)
 {
     return csv_cell(stored->csv, row, stored_place(stored, column));
-}
-
-/* False: the cell is empty. */
-static bool stored_number(
-    const struct stored *stored, int row, const char *column, double *out, struct diag *diag)
-{
-    int at = stored_place(stored, column);
-    csv_number(stored->csv, row, at, 0, out, diag);
-    return *csv_cell(stored->csv, row, at) != '\0';
 }
 
 static int index_of(const char *name, const char *const *names)
@@ -157,28 +146,18 @@ static int index_of(const char *name, const char *const *names)
 static void stored_read_row(struct validate_row *row, const struct stored *stored, int r,
     struct arena *arena, struct diag *diag)
 {
-    struct validate_figures *p = &row->predicted;
-    const struct {
-        const char **to, *column;
-    } texts[] = {{&row->model, "model"}, {&row->gpu, "gpu"}, {&row->strategy, "strategy"},
-        {&row->framework, "framework"}, {&row->layout, "layout"}, {&row->reason, "reason"},
-        {&row->inputs, "inputs"}, {&row->made_by, "made_by"}};
-    const struct {
-        double *to;
-        const char *column;
-    } numbers[] = {{&p->tokens_per_s_per_gpu, "tokens_per_s_per_gpu"},
-        {&p->tflops_per_gpu, "tflops_per_gpu"}, {&p->step_time_s, "step_time_s"},
-        {&p->peak_allocated_bytes, "peak_allocated_bytes"},
-        {&p->peak_reserved_bytes, "peak_reserved_bytes"}, {&row->mfu, "mfu"}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        *texts[i].to = arena_printf(arena, "%s", text(stored, r, texts[i].column));
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        stored_number(stored, r, numbers[i].column, numbers[i].to, diag);
-    if (!stored_number(stored, r, "waiting_share", &row->waiting_share, diag))
-        row->waiting_share = -1;
-    double node_gpus = 0;
-    stored_number(stored, r, "node_gpus", &node_gpus, diag);
-    row->node_gpus = (int64_t)node_gpus;
+    for (int c = 0; c < N_COLUMNS; c++) {
+        void *to = (char *)row + columns[c].to;
+        double value = 0;
+        if (columns[c].kind == NUMBER || columns[c].kind == COUNT)
+            csv_number(stored->csv, r, stored->at[c], columns[c].missing, &value, diag);
+        if (columns[c].kind == NUMBER)
+            *(double *)to = value;
+        else if (columns[c].kind == COUNT)
+            *(int64_t *)to = (int64_t)value;
+        else if (columns[c].to > 0)
+            *(const char **)to = arena_strdup(arena, csv_cell(stored->csv, r, stored->at[c]));
+    }
     int status = index_of(text(stored, r, "status"), validate_status_names);
     row->status = status < 0 ? VALIDATE_NOT_SIMULATED : (enum validate_status)status;
     if (status < 0)
@@ -301,11 +280,11 @@ bool validate_stored_read(
         return false;
     struct stored stored = {.csv = csv};
     for (int c = 0; c < N_COLUMNS; c++) {
-        stored.at[c] = csv_column(csv, columns[c]);
-        if (stored.at[c] < 0 && !came_later(columns[c]))
+        stored.at[c] = csv_column(csv, columns[c].name);
+        if (stored.at[c] < 0 && !columns[c].later)
             diag_input(diag, (struct source_pos){.file = path},
                 "no column '%s'; this is no file that `flopcast validate --results` wrote",
-                columns[c]);
+                columns[c].name);
     }
     for (int r = 0; r < csv_rows(csv) && diag->n_errors == before;)
         r = read_table(out, &stored, r, path, diag);

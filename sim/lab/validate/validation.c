@@ -1,6 +1,6 @@
 #include "validate/validation.h"
 
-#include "store/study.h"
+#include "store/answer.h"
 
 void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct validate_row *row)
 {
@@ -53,20 +53,15 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
 enum status validation_put(
     struct store *store, const struct validate_table *table, const char *file, struct diag *diag)
 {
-    struct arena arena = ARENA_INIT;
-    int n = table->rows.n;
-    struct record_cell *cells = ARENA_ARRAY(&arena, struct record_cell, VALIDATION_CELLS * n + 1);
-    const struct record_cell head[] = {cell_text("file", file)};
-    for (int i = 0; i < n; i++)
-        validation_record(&cells[(ptrdiff_t)i * VALIDATION_CELLS], &table->rows.at[i]);
-    const struct store_study study = {.table = "validation",
-        .rows_table = "validation_row",
-        .head = head,
-        .n_head = 1,
-        .cells = cells,
-        .n_cells = VALIDATION_CELLS,
-        .n_rows = n};
-    enum status status = store_put_study(store, &study, diag);
-    arena_release(&arena);
-    return status;
+    struct record_cell cells[VALIDATION_CELLS];
+    struct store_answer answer;
+    enum status status = store_answer_begin(
+        &answer, store, "validation", RECORD_CELLS(cell_text("file", file)), diag);
+    if (status != STATUS_OK)
+        return status;
+    for (int i = 0; i < table->rows.n && status == STATUS_OK; i++) {
+        validation_record(cells, &table->rows.at[i]);
+        status = store_answer_put(&answer, "row", cells, VALIDATION_CELLS, diag);
+    }
+    return store_answer_end(&answer, status, diag);
 }

@@ -11,7 +11,7 @@ enum status validation_put(
     struct store *store, const struct validate_table *table, const char *file, struct diag *diag);
 
 enum { VALIDATION_CELLS = 32 };
-/* A row as cells, in the order and by the names of the table validation_row. */
+/* A row as cells, in the order and by the names of the view validation_row. */
 void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct validate_row *row);
 
 #endif
