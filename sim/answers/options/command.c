@@ -1,9 +1,30 @@
+/* The table of commands that this program has been given, and the status that messages mean. */
 #include "options/command.h"
 
 #include "rows/table.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+static const struct command_row *command_table;
+
+void command_take(const struct command_row *table)
+{
+    command_table = table;
+}
+
+/* The program itself has the name "". */
+const char *command_example(const char *whole)
+{
+    static const char program[] = "flopcast";
+    const char *name = whole + strlen(program);
+    name += *name == ' ';
+    for (const struct command_row *at = command_table; at && at->name; at++)
+        if (strcmp(name, at->name) == 0)
+            return at->example;
+    return NULL;
+}
 
 /* In colour, the word that says how bad a message is. */
 static void print_diag(const struct diag *diag)

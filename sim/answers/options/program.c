@@ -81,19 +81,19 @@ static int words_of(const char *name, int argc, char **argv)
 }
 
 /* The command that most of the words name, with what follows. */
-static int dispatch(int argc, char **argv, const struct program_command *commands, int n)
+static int dispatch(int argc, char **argv, const struct command_row *commands)
 {
-    const struct program_command *found = NULL;
+    const struct command_row *found = NULL;
     int most = 0;
-    for (int i = 0; i < n; i++) {
-        int words = words_of(commands[i].name, argc, argv);
-        found = words > most ? &commands[i] : found;
+    for (const struct command_row *at = commands; at->name; at++) {
+        int words = words_of(at->name, argc, argv);
+        found = words > most ? at : found;
         most = words > most ? words : most;
     }
     if (!found) {
         fputs("flopcast: error: this program is started by flopcast; its commands:", stderr);
-        for (int i = 0; i < n; i++)
-            fprintf(stderr, "%s flopcast %s", i ? "," : "", commands[i].name);
+        for (const struct command_row *at = commands; at->name; at++)
+            fprintf(stderr, "%s flopcast %s", at > commands ? "," : "", at->name);
         fputc('\n', stderr);
         return CLI_INPUT;
     }
@@ -103,14 +103,15 @@ static int dispatch(int argc, char **argv, const struct program_command *command
     return found->run(argc - most + 1, argv + most - 1);
 }
 
-int program_main(int argc, char **argv, const struct program_command *commands, int n)
+int program_main(int argc, char **argv, const struct command_row *commands)
 {
+    command_take(commands);
     if (!program_set_up())
         return CLI_WORLD;
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return print_version(stdout, NULL), CLI_OK;
     int first = 1 + describe_take(argc - 1, argv + 1);
-    return dispatch(argc - first, argv + first, commands, n);
+    return dispatch(argc - first, argv + first, commands);
 }
 
 /* ---- to start one ---- */

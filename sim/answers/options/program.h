@@ -13,22 +13,17 @@
 
 #include <stdio.h>
 
-#define PROGRAM_LAB "flopcast-lab"
 #define PROGRAM_INTEROP "flopcast-interop"
 
 /* What main() does first: --version, output that does not reach its file, MPI's ranks, GSL. False:
  * it failed. */
 bool program_set_up(void);
 
-#define SCENARIO_EMIT_OR "+" /* between two candidates of "scenario emit" (interop/interop.h) */
+#define SCENARIO_EMIT_OR "+" /* between two candidates of "scenario emit" (interop/parts.c) */
 
-struct program_command {
-    const char *name; /* one to three words: "calibrate fit" */
-    int (*run)(int argc, char **argv);
-};
-
-/* All of the main() of a program that flopcast starts. Returns the exit status. */
-int program_main(int argc, char **argv, const struct program_command *commands, int n);
+/* All of the main() of a program that flopcast starts, which has these commands. Returns the exit
+ * status. */
+int program_main(int argc, char **argv, const struct command_row *commands);
 
 /* Becomes that program, for the command argv[0], "flopcast calibrate fit", with what has been asked
  * of its table (describe.h). Returns only where the program is missing, with that as a message:

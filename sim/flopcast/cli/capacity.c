@@ -18,6 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
+COMMAND(cmd_capacity, 22, "capacity", 0,
+    "find the largest micro-batch and the fewest GPUs that fit",
+    "flopcast capacity llama2-7b --gpu h100 --seq-len 2048");
+
 /* The GPU counts of the table: the one asked for, or powers of two. */
 enum { MOST_COUNTS = 10, MOST_BATCH = 1 << 14 };
 static const int64_t usual_counts[MOST_COUNTS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};

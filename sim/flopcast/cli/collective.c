@@ -23,6 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+COMMAND(cmd_collective, 28, "collective", 0, "predict a collective as nccl-tests prints it",
+    "flopcast collective all_reduce --topology h100-8x400g \\\n    --gpus 64 --bytes 1M:1G");
+
 /* ---- --mesh and --group: a grid of ranks and one group of its axes ---- */
 
 struct mesh_request {

@@ -1,8 +1,9 @@
-/* The commands of flopcast: the table of them, dispatch, help, completion for shells, and manual
- * pages. Commands that need other libraries are in programs beside this one (lab, interop); the
- * table elsewhere[] says which, and program_become() replaces this process by them. Commands with
- * actions (calibrate fit) parse their first argument here and hand on the rest with the whole name
- * as argv[0]. Help, completion and manual pages are made of the same option tables that parse:
+/* The commands of flopcast: dispatch, help, completion for shells, and manual
+ * pages. Commands that need other libraries are in programs beside this one (lab, interop);
+ * their rows in the table, which is made of all COMMAND()s, say which, and program_become()
+ * replaces this process by them. Commands with actions (calibrate fit) parse their first argument
+ * here and hand on the rest with the whole name as argv[0]. Help, completion and manual pages are
+ * made of the same option tables that parse:
  * __complete and __man set a mode (options/describe.h), run the command, and its parser prints
  * instead of parsing.
  *
@@ -22,40 +23,62 @@
 #include "scenario/stack.h"
 
 #include <argp.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- commands that another program has ---- */
+COMMAND(cli_main, 0, "", COMMAND_PART, "predict the throughput of multi-GPU training",
+    "flopcast run llama2_7b_h100_fsdp");
+COMMAND(cmd_group, 34, "trace", COMMAND_GROUP,
+    "scale a profiler's trace of a real step to more GPUs",
+    "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json.gz &&\n"
+    "flopcast trace scale r0.json.gz --topology dgx-1v-ib --gpus 8,64");
+COMMAND(cmd_group, 36, "calibrate", COMMAND_GROUP,
+    "import measurements, fit hardware parameters to them", "flopcast calibrate fit nccl");
+COMMAND(cmd_group, 38, "scenario", COMMAND_GROUP,
+    "make a scenario of another framework's configuration",
+    "flopcast scenario import llama3_8b.toml \\\n"
+    "    --topology h100-8x400g --gpus 64 --out mine.yaml");
+COMMAND(cmd_help, 42, "help", COMMAND_NO_PAGE, "explain a command", "flopcast help settings");
 
-static const struct {
-    const char *command, *program;
-} elsewhere[] = {
-    {"validate", PROGRAM_LAB},
-    {"calibrate fit", PROGRAM_LAB},
-    {"calibrate import", PROGRAM_LAB},
-    {"calibrate check", PROGRAM_LAB},
-    {"calibrate check trace", PROGRAM_INTEROP},
-    {"calibrate show", PROGRAM_LAB},
-    {"scenario import", PROGRAM_INTEROP},
-    {"topology import", PROGRAM_INTEROP},
-    {"trace scale", PROGRAM_INTEROP},
-    {"replay", PROGRAM_INTEROP},
-};
+/* Made by CMakeLists.txt. */
+extern const struct command_row flopcast_commands[];
 
-static const char *program_of(const char *command)
+/* From `at` on the first that is in lists, a command or an action of one; NULL: there is no more.
+ */
+static const struct command_row *next_listed(const struct command_row *at, bool action)
 {
-    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-        if (strcmp(elsewhere[i].command, command) == 0)
-            return elsewhere[i].program;
+    while (at->name && (at->flags & COMMAND_PART || (strchr(at->name, ' ') != NULL) != action))
+        at++;
+    return at->name ? at : NULL;
+}
+#define EACH_LISTED(at, action)                                                                    \
+    const struct command_row *at = next_listed(flopcast_commands, action);                         \
+    at;                                                                                            \
+    at = next_listed(at + 1, action)
+
+/* NULL: there is none of that name. */
+static const struct command_row *command_of(const char *name)
+{
+    for (const struct command_row *at = flopcast_commands; at->name; at++)
+        if (strcmp(name, at->name) == 0)
+            return at;
     return NULL;
 }
 
+/* "scale" of "trace scale", where the group is trace; NULL: it is none of its actions. */
+static const char *action_of(const struct command_row *command, const char *group)
+{
+    size_t n = strlen(group);
+    return strncmp(command->name, group, n) == 0 && command->name[n] == ' ' ? command->name + n + 1
+                                                                            : NULL;
+}
+
 /* Whether the program that has it is installed; of flopcast's own it is. */
-static bool is_here(const char *command)
+static bool is_here(const struct command_row *command)
 {
     struct arena arena = ARENA_INIT;
-    const char *program = program_of(command);
-    bool here = !program || files_program(&arena, program);
+    bool here = !command->program || files_program(&arena, command->program);
     arena_release(&arena);
     return here;
 }
@@ -63,131 +86,68 @@ static bool is_here(const char *command)
 /* "calibrate check trace" is another program's than "calibrate check". */
 int cmd_elsewhere(int argc, char **argv)
 {
-    const char *command = argv[0] + strlen("flopcast ");
+    const char *name = argv[0] + strlen("flopcast ");
     char longer[64]; /* its first argument may be a part of its name */
-    snprintf(longer, sizeof longer, "%s %s", command, argc > 1 ? argv[1] : "");
-    const char *program = program_of(longer);
-    return program_become(program ? program : program_of(command), argc, argv);
+    snprintf(longer, sizeof longer, "%s %s", name, argc > 1 ? argv[1] : "");
+    const struct command_row *command = command_of(longer);
+    command = command && command->program ? command : command_of(name);
+    return program_become(command->program, argc, argv);
 }
 
 /* ---- commands whose first argument names an action, which is a command with its own options ----
  */
 
-enum { MOST_ACTIONS = 4 };
-
-struct actions {
-    const char *command, *names; /* names: for messages */
-    struct {
-        const char *name;
-        int (*run)(int argc, char **argv);
-    } list[MOST_ACTIONS];
+struct group {
+    const char *name, *names; /* names: of its actions, for messages */
     int status;
 };
 
 static error_t parse_action(int key, char *arg, struct argp_state *state)
 {
-    struct actions *actions = state->input;
-    const char *are = strchr(actions->names, ',') ? "are" : "is";
+    struct group *group = state->input;
+    const char *are = strchr(group->names, ',') ? "are" : "is";
     if (key == ARGP_KEY_NO_ARGS)
-        argp_error(state, "what to do is missing; there %s: %s", are, actions->names);
+        argp_error(state, "what to do is missing; there %s: %s", are, group->names);
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
-    for (int i = 0; i < MOST_ACTIONS && actions->list[i].name; i++)
-        if (strcmp(arg, actions->list[i].name) == 0) {
-            int first = state->next - 1; /* the action's own name is its argv[0] */
-            char whole[64];
-            snprintf(whole, sizeof whole, "flopcast %s %s", actions->command, arg);
-            state->argv[first] = whole;
-            actions->status = actions->list[i].run(state->argc - first, state->argv + first);
-            state->next = state->argc;
-            return 0;
-        }
-    argp_error(state, "'%s' is nothing to do; there %s: %s", arg, are, actions->names);
+    for (EACH_LISTED(at, true)) {
+        const char *action = action_of(at, group->name);
+        if (!action || strcmp(arg, action) != 0)
+            continue;
+        int first = state->next - 1; /* the action's own name is its argv[0] */
+        char whole[64];
+        snprintf(whole, sizeof whole, "flopcast %s", at->name);
+        state->argv[first] = whole;
+        group->status = at->run(state->argc - first, state->argv + first);
+        state->next = state->argc;
+        return 0;
+    }
+    argp_error(state, "'%s' is nothing to do; there %s: %s", arg, are, group->names);
     return 0;
 }
 
-static int act(
-    struct actions *actions, int argc, char **argv, const char *args_doc, const char *doc)
+int cmd_group(int argc, char **argv)
 {
-    const struct argp argp = {.parser = parse_action, .args_doc = args_doc, .doc = doc};
-    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, actions);
-    return actions->status;
-}
-
-int cmd_calibrate(int argc, char **argv)
-{
-    struct actions actions = {.command = "calibrate",
-        .names = "fit, import, check, show",
-        .list = {{"fit", cmd_elsewhere}, {"import", cmd_elsewhere}, {"check", cmd_elsewhere},
-            {"show", cmd_elsewhere}}};
-    return act(&actions, argc, argv, "fit|import|check|show [ARGUMENT...]",
-        "Work with measurements.\v"
-        "  fit         compute the parameters in topologies from measurements\n"
-        "  import      put measurements into a database\n"
-        "  check       compare a log of nccl-tests, or a trace, with what is predicted\n"
-        "  show        print a fit that is in a database\n\n"
-        "'flopcast calibrate fit --help' and so on explain each.");
-}
-
-int cmd_scenario(int argc, char **argv)
-{
-    struct actions actions = {
-        .command = "scenario", .names = "import", .list = {{"import", cmd_elsewhere}}};
-    return act(&actions, argc, argv, "import [ARGUMENT...]",
-        "Work with scenario files.\v"
-        "  import      make one of a configuration of DeepSpeed, accelerate, torchtitan or "
-        "Megatron-LM\n\n"
-        "'flopcast scenario import --help' explains it.");
-}
-
-int cmd_trace(int argc, char **argv)
-{
-    struct actions actions = {
-        .command = "trace", .names = "scale", .list = {{"scale", cmd_elsewhere}}};
-    return act(&actions, argc, argv, "scale [ARGUMENT...]",
-        "Work with a trace of a real step.\v"
-        "  scale       run it on any number of GPUs of a cluster\n\n"
-        "'flopcast trace scale --help' explains it.");
-}
-
-static int cmd_help(int argc, char **argv);
-
-static const struct command {
-    const char *name, *summary;
-    int (*run)(int argc, char **argv);
-    bool ranks; /* of MPI can share its work (crew/ranks.h) */
-} commands[] = {
-    {"run", "simulate scenarios; print, and store in a database", cmd_run, true},
-    {"plot", "draw a figure from a database", cmd_plot, false},
-    {"report", "write stored runs as one HTML page", cmd_report, false},
-    {"waterfall", "say why a job loses throughput as it grows", cmd_waterfall, false},
-    {"sensitivity", "find the numbers that a prediction depends on", cmd_sensitivity, false},
-    {"validate", "simulate published runs; compare with what was measured", cmd_elsewhere, true},
-    {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif, false},
-    {"tune", "search the fastest and the cheapest way to train a model", cmd_tune, true},
-    {"goodput", "months of training: what failures and checkpoints cost", cmd_goodput, false},
-    {"memory", "estimate the memory that training a model takes", cmd_memory, false},
-    {"capacity", "find the largest micro-batch and the fewest GPUs that fit", cmd_capacity, false},
-    {"model", "show the layers and tensors of a model file", cmd_model, false},
-    {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology, false},
-    {"collective", "predict a collective as nccl-tests prints it", cmd_collective, false},
-    {"merge", "put databases of shards together", cmd_merge, false},
-    {"replay", "simulate a workload of Chakra traces, as ASTRA-sim takes it", cmd_elsewhere, false},
-    {"trace", "scale a profiler's trace of a real step to more GPUs", cmd_trace, false},
-    {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate, false},
-    {"scenario", "make a scenario of another framework's configuration", cmd_scenario, false},
-    {"files", "list the scenarios, models and clusters that come along", cmd_files, false},
-    {"help", "explain a command", cmd_help, false},
-};
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
-
-/* NULL: there is none of that name. */
-static const struct command *command_of(const char *name)
-{
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return &commands[i];
-    return NULL;
+    struct arena arena = ARENA_INIT;
+    struct group group = {.name = argv[0] + strlen("flopcast "), .names = ""};
+    const char *does = command_of(group.name)->summary,
+               *doc = arena_printf(&arena, "%c%s.\v", toupper((unsigned char)*does), does + 1),
+               *args = "", *first = NULL;
+    for (EACH_LISTED(at, true)) {
+        const char *action = action_of(at, group.name);
+        if (!action)
+            continue;
+        args = arena_printf(&arena, "%s%s%s", args, first ? "|" : "", action);
+        group.names = arena_printf(&arena, "%s%s%s", group.names, first ? ", " : "", action);
+        doc = arena_printf(&arena, "%s  %-12s%s\n", doc, action, at->summary);
+        first = first ? first : at->name;
+    }
+    const struct argp argp = {.parser = parse_action,
+        .args_doc = arena_printf(&arena, "%s [ARGUMENT...]", args),
+        .doc = arena_printf(&arena, "%s\n'flopcast %s --help' explains it.", doc, first)};
+    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &group);
+    arena_release(&arena);
+    return group.status;
 }
 
 /* A scenario, or a model, by its name or path. */
@@ -198,16 +158,19 @@ static bool is_scenario(const char *name, struct arena *arena)
 }
 
 /* Does not come back where there is none. */
-static const struct command *commands_find(const char *name, struct argp_state *state)
+static const struct command_row *commands_find(const char *name, struct argp_state *state)
 {
-    const char *names[N_COMMANDS];
-    const struct command *found = command_of(name);
-    if (found)
-        return found;
-    for (int i = 0; i < N_COMMANDS; i++)
-        names[i] = commands[i].name;
+    enum { MOST = 100 };
+    const char *names[MOST];
+    size_t n = 0;
+    for (EACH_LISTED(at, false)) {
+        if (strcmp(name, at->name) == 0)
+            return at;
+        BUG_IF(n == MOST, "more than %d commands", MOST);
+        names[n++] = at->name;
+    }
     struct arena arena = ARENA_INIT;
-    const char *near = nearest_name(name, names, N_COMMANDS);
+    const char *near = nearest_name(name, names, n);
     if (is_scenario(name, &arena))
         argp_error(state, "'%s' is no command but a file; flopcast run %s", name,
             words_shell(name, &arena));
@@ -222,10 +185,10 @@ static error_t commands_parse(int key, char *arg, struct argp_state *state)
 {
     switch (key) {
     case ARGP_KEY_ARG: {
-        const struct command *command = commands_find(arg, state);
+        const struct command_row *command = commands_find(arg, state);
         int first = state->next - 1; /* the command's own name is its argv[0] */
         char whole[64];
-        if (ranks_launched() > 1 && !command->ranks)
+        if (ranks_launched() > 1 && !(command->flags & COMMAND_SHARES))
             argp_error(state,
                 "%s is started %d times by mpirun, but its work cannot be shared; run, validate "
                 "and tune share theirs",
@@ -313,7 +276,7 @@ static const char *const topics[] = {"settings", "models", "clusters", "nodes", 
 enum { N_TOPICS = sizeof topics / sizeof *topics };
 
 struct help {
-    const struct command *command;
+    const struct command_row *command;
     const char *topic, *word; /* of the topic settings, or alone */
 };
 
@@ -322,10 +285,9 @@ static bool look_up(const char *word, bool settings)
 {
     struct scenario defaults = scenario_default();
     bool any = !settings && dictionary_terms(stdout, word), named = false;
-    for (int i = 0; i < N_COMMANDS && !settings; i++)
-        if (dictionary_has(commands[i].summary, word)) {
-            printf("%sflopcast %s: %s\n", named ? "" : "commands:\n\n", commands[i].name,
-                commands[i].summary);
+    for (EACH_LISTED(at, false))
+        if (!settings && dictionary_has(at->summary, word)) {
+            printf("%sflopcast %s: %s\n", named ? "" : "commands:\n\n", at->name, at->summary);
             named = true;
         }
     fputs(named ? "\n" : "", stdout);
@@ -372,7 +334,7 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
 
 /* help COMMAND is COMMAND --help, help alone is --help, help settings the reference of scenarios,
  * help clusters that of cluster files. */
-static int cmd_help(int argc, char **argv)
+int cmd_help(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse_help,
         .args_doc = "[COMMAND|settings|models|clusters|nodes|gpus|stacks|WORD]",
@@ -394,7 +356,7 @@ static int cmd_help(int argc, char **argv)
             print_reference(&references[i]);
     if (help.topic)
         return CLI_OK;
-    const struct command *command = help.command;
+    const struct command_row *command = help.command;
     char whole[64], option[] = "--help", *rewritten[] = {whole, option, NULL};
     snprintf(whole, sizeof whole, "flopcast%s%s", command ? " " : "", command ? command->name : "");
     return command ? command->run(2, rewritten) : cli_main(2, rewritten);
@@ -402,23 +364,9 @@ static int cmd_help(int argc, char **argv)
 
 /* ---- for shells and packages: flopcast __complete WORD..., flopcast __man [PAGE [DATE]] ---- */
 
-/* Of commands that have them, each with a page. */
-static const struct action {
-    const char *command, *name, *summary;
-} actions[] = {
-    {"calibrate", "fit", "compute the parameters in topologies from measurements"},
-    {"calibrate", "import", "put measurements into a database"},
-    {"calibrate", "check", "compare a log of nccl-tests, or a trace, with what is predicted"},
-    {"calibrate", "show", "print a fit that is in a database"},
-    {"scenario", "import", "make a scenario of another framework's configuration"},
-    {"trace", "scale", "run a traced step on any number of GPUs of a cluster"},
-    {"topology", "import", "describe a node from what a machine says about itself"},
-};
-enum { N_ACTIONS = sizeof actions / sizeof *actions };
-
 static int run_described(const char *name, const char *action)
 {
-    const struct command *command = command_of(name);
+    const struct command_row *command = command_of(name);
     if (!command)
         return CLI_INPUT;
     char whole[64], first[64], *argv[] = {whole, first, NULL};
@@ -427,11 +375,9 @@ static int run_described(const char *name, const char *action)
     return command->run(*action ? 2 : 1, argv);
 }
 
-/* help needs none, and these have those of their actions. */
-static bool has_page(const struct command *command)
+static bool has_page(const struct command_row *command)
 {
-    return command->run != cmd_help && command->run != cmd_calibrate &&
-           command->run != cmd_scenario && command->run != cmd_trace;
+    return !(command->flags & (COMMAND_GROUP | COMMAND_NO_PAGE));
 }
 
 /* What the last of the words after the program's name may become. words: what stands behind
@@ -439,20 +385,18 @@ static bool has_page(const struct command *command)
 static int commands_complete(int n, const char *const *words)
 {
     const char *last = n > 0 ? words[n - 1] : "", *name = n > 1 ? words[0] : "", *action = "";
-    for (int i = 0; i < N_COMMANDS && n <= 1; i++)
-        describe_candidate(commands[i].name, last, commands[i].summary);
-    for (int i = 0; i < N_COMMANDS && n == 2 && strcmp(name, "help") == 0; i++)
-        describe_candidate(commands[i].name, last, commands[i].summary);
+    for (EACH_LISTED(at, false))
+        if (n <= 1 || (n == 2 && strcmp(name, "help") == 0))
+            describe_candidate(at->name, last, at->summary);
     for (int i = 0; i < N_TOPICS && n == 2 && strcmp(name, "help") == 0; i++)
         describe_candidate(topics[i], last, "");
     if (n <= 1 || strcmp(name, "help") == 0 || !command_of(name))
         return CLI_OK;
-    for (int i = 0; i < N_ACTIONS; i++) {
-        if (strcmp(actions[i].command, name) != 0)
-            continue;
-        if (n == 2)
-            describe_candidate(actions[i].name, last, actions[i].summary);
-        else if (strcmp(actions[i].name, words[1]) == 0)
+    for (EACH_LISTED(at, true)) {
+        const char *of = action_of(at, name);
+        if (of && n == 2)
+            describe_candidate(of, last, at->summary);
+        else if (of && strcmp(of, words[1]) == 0)
             action = words[1];
     }
     if (command_of(name) && !has_page(command_of(name)) && !*action)
@@ -468,12 +412,14 @@ static void manual_of_all(void)
     puts(".SH SYNOPSIS\n\\fBflopcast\\fR \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n.SH DESCRIPTION\n"
          "A discrete\\-event simulator of multi\\-GPU training: how TFLOPS per GPU change with the "
          "cluster, whether a job fits into memory, and what would make it faster.\n.SH COMMANDS");
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (has_page(&commands[i]))
-            printf(".TP\n\\fBflopcast\\-%s\\fR(1)\n%s\n", commands[i].name, commands[i].summary);
-    for (int i = 0; i < N_ACTIONS; i++)
-        printf(".TP\n\\fBflopcast\\-%s\\-%s\\fR(1)\n%s\n", actions[i].command, actions[i].name,
-            actions[i].summary);
+    for (EACH_LISTED(at, false))
+        if (has_page(at))
+            printf(".TP\n\\fBflopcast\\-%s\\fR(1)\n%s\n", at->name, at->summary);
+    for (EACH_LISTED(at, true)) {
+        int group = (int)strcspn(at->name, " ");
+        printf(".TP\n\\fBflopcast\\-%.*s\\-%s\\fR(1)\n%s\n", group, at->name, at->name + group + 1,
+            at->summary);
+    }
     puts(".SH EXAMPLE\n.nf\nflopcast run t5_scaling\nflopcast memory llama3.1\\-8b \\-\\-gpu "
          "h100\n.fi\n"
          ".SH ENVIRONMENT\n.TP\n\\fBFLOPCAST_DATA\\fR\nThe folder of scenarios, models and "
@@ -540,21 +486,19 @@ static int commands_manual(const char *page)
             puts(others[i].page);
         else if (strcmp(others[i].page, page) == 0)
             return others[i].print(), CLI_OK;
-    for (int i = 0; i < N_COMMANDS + N_ACTIONS; i++) {
-        const struct command *command = i < N_COMMANDS ? &commands[i] : NULL;
-        const struct action *action = command ? NULL : &actions[i - N_COMMANDS];
-        const char *of = command ? command->name : action->command;
-        if (command && !has_page(command))
+    for (const struct command_row *at = flopcast_commands; at->name; at++) {
+        if (at->flags & COMMAND_PART || !has_page(at))
             continue;
-        snprintf(name, sizeof name, "%s%s%s", of, action ? " " : "", action ? action->name : "");
-        bool here = is_here(name);
-        snprintf(name, sizeof name, "flopcast-%s%s%s.1", of, action ? "-" : "",
-            action ? action->name : "");
-        if (!page && here)
+        int group = (int)strcspn(at->name, " ");
+        const char *action = at->name[group] ? at->name + group + 1 : "";
+        snprintf(
+            name, sizeof name, "flopcast-%.*s%s%s.1", group, at->name, *action ? "-" : "", action);
+        if (!page && is_here(at))
             puts(name);
         if (page && strcmp(name, page) == 0) {
-            describe_as_manual(command ? command->summary : action->summary);
-            return run_described(of, action ? action->name : "");
+            describe_as_manual(at->summary);
+            snprintf(name, sizeof name, "%.*s", group, at->name);
+            return run_described(name, action);
         }
     }
     return page ? CLI_INPUT : CLI_OK;
@@ -565,9 +509,8 @@ int cli_main(int argc, char **argv)
     char doc[2048];
     size_t n = (size_t)snprintf(doc, sizeof doc,
         "Predicts how the throughput of multi-GPU training changes with the cluster.\vCommands:\n");
-    for (int i = 0; i < N_COMMANDS; i++)
-        n += (size_t)snprintf(
-            doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
+    for (EACH_LISTED(at, false))
+        n += (size_t)snprintf(doc + n, sizeof doc - n, "  %-12s%s\n", at->name, at->summary);
     n += (size_t)snprintf(doc + n, sizeof doc - n,
         "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na "
         "scenario can set, 'help models' the models, 'help clusters' what a cluster file holds "
@@ -575,6 +518,7 @@ int cli_main(int argc, char **argv)
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
     char name[] = "flopcast";
     argv[0] = name;
+    command_take(flopcast_commands);
     const struct argp argp = {
         .parser = commands_parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
     int status = CLI_OK;

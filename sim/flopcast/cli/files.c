@@ -14,6 +14,9 @@
 #include <argp.h>
 #include <string.h>
 
+COMMAND(cmd_files, 40, "files", 0, "list the scenarios, models and clusters that come along",
+    "flopcast files models");
+
 /* The first sentence of the comment that a file begins with: up to a period before a blank or an
  * end of line. */
 static const char *first_sentence(const char *path, struct arena *arena)

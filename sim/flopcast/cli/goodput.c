@@ -23,6 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+COMMAND(cmd_goodput, 18, "goodput", 0, "months of training: what failures and checkpoints cost",
+    "flopcast goodput llama2_7b_h100_fsdp --set cluster.gpus=512");
+
 static const double S_PER_DAY = 86400, HOURS_PER_DAY = 24, W_PER_KW = 1e3;
 
 /* Every default number with its unit, kind and source. */

@@ -22,6 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+COMMAND(cmd_memory, 20, "memory", 0, "estimate the memory that training a model takes",
+    "flopcast memory llama2-7b --strategy zero3 --gpus 64 &&\n"
+    "flopcast memory llama3.1-8b --gpu h100 --gpus 8 \\\n    --strategy fsdp2 "
+    "--seq-len 8k --savings");
+
 static double gib(double bytes)
 {
     return bytes / 0x1p30;

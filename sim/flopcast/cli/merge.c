@@ -14,6 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+COMMAND(cmd_merge, 30, "merge", 0, "put databases of shards together",
+    "flopcast run gpt2_ddp_v100 --shard 1/2 --db part1.db &&\n"
+    "flopcast run gpt2_ddp_v100 --shard 2/2 --db part2.db &&\n"
+    "flopcast merge part1.db part2.db --into my.db");
+
 struct merge {
     VEC(const char *) sources;
     const char *into;

@@ -9,6 +9,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+COMMAND(cmd_model, 24, "model", 0, "show the layers and tensors of a model file",
+    "flopcast model llama3.1-8b");
+
 /* A row a tensor, of each kind of layer once: layers says how many are alike. */
 static void model_add_records(struct records *records, const struct model *model, int stage)
 {

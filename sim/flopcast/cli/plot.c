@@ -20,6 +20,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+COMMAND(cmd_plot, 4, "plot", 0, "draw a figure from a database",
+    "flopcast run gpt2_ddp_v100 --db my.db &&\nflopcast plot scaling --db my.db --out my.png");
+COMMAND(cmd_report, 6, "report", 0, "write stored runs as one HTML page",
+    "flopcast run gpt2_ddp_v100 --db my.db &&\nflopcast report --db my.db --out my.html");
+
 #define FIGURES_DB "results/flopcast.db" /* where no --db is given */
 #define DB_OPTION(type, path)                                                                      \
     {                                                                                              \

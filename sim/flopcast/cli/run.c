@@ -37,6 +37,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+COMMAND(cmd_run, 2, "run", COMMAND_SHARES, "simulate scenarios; print, and store in a database",
+    "flopcast run t5_scaling --set \"cluster.gpus=[8, 64]\"");
+
 struct run {
     struct ranks *ranks; /* NULL: without mpirun */
     VEC(const char *) files;

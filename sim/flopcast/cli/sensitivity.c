@@ -20,6 +20,9 @@
 #include <argp.h>
 #include <math.h>
 
+COMMAND(cmd_sensitivity, 10, "sensitivity", 0, "find the numbers that a prediction depends on",
+    "flopcast sensitivity gpt2_ddp_v100 --set cluster.gpus=8");
+
 static const double PERCENT = 100;
 enum { TOP = 15, MOST_ITEMS = 100000 };
 

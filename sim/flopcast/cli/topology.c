@@ -21,6 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
+COMMAND(cmd_topology, 26, "topology", 0, "show a cluster, node or GPU with sources; import a node",
+    "flopcast topology h100-8x400g");
+
 enum kind { CLUSTER, NODE, GPU };
 
 /* The kind whose table knows most keys of the file; false: two know as many. */

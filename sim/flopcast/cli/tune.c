@@ -25,6 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
+COMMAND(cmd_tune, 16, "tune", COMMAND_SHARES,
+    "search the fastest and the cheapest way to train a model",
+    "flopcast tune llama2_7b_h100_fsdp --set cluster.gpus=64");
+
 /* What all candidates have in common, what was tried and cannot be, and what was left aside. A
  * search is only as good as its limits are known, so they stand below each answer. */
 void tune_print_held(

@@ -28,6 +28,9 @@
 #include <math.h>
 #include <stdio.h>
 
+COMMAND(cmd_waterfall, 8, "waterfall", 0, "say why a job loses throughput as it grows",
+    "flopcast waterfall llama2_7b_h100_fsdp --from 8 --to 64");
+
 enum { MOST_ITEMS = 1000000 };
 
 struct explain {

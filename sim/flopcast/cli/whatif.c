@@ -30,6 +30,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+COMMAND(cmd_whatif, 14, "whatif", 0, "compare a scenario with changed ones, side by side",
+    "flopcast whatif llama2_7b_h100_fsdp --base cluster.gpus=64 \\\n    --set "
+    "train.micro_batch=1");
+
 enum { MOST_COLLECTIVES = 6 }; /* of a side, in a table */
 
 /* The scenario as it is, or a changed one: what is set on top of what holds for all. */

@@ -7,7 +7,7 @@
  * tables; programs get rows of one shape for parts, classes and collectives, with a column that
  * says which. */
 #include "options/arguments.h"
-#include "interop/interop.h"
+#include "options/command.h"
 #include "rows/records.h"
 #include "rows/table.h"
 #include "rows/vary.h"
@@ -18,6 +18,12 @@
 
 #include <math.h>
 #include <string.h>
+
+COMMAND(calibrate_check_trace, 58, "calibrate check trace", COMMAND_PART,
+    "compare a trace with what is predicted",
+    "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json.gz &&\n"
+    "flopcast calibrate check trace r0.json.gz --scenario gpt2_ddp_v100 \\\n    --set "
+    "cluster.gpus=8");
 
 enum { MOST_ROWS = 1000000, MOST_DEVICES = 1 << 20 };
 static const double ms = 1e3, us = 1e6, GB = 1e-9;

@@ -1,6 +1,11 @@
 /* What `flopcast run` and `tune` leave to this program: chakra export, scenario emit, compress.
  * A scenario has been loaded and simulated there, so only what goes wrong here is said here.
  *
+ *     chakra export FOLDER FILE [KEY=VALUE...]    of `run --chakra FOLDER` of one point
+ *     scenario emit TRAINER OUT FILE TITLE KEY=VALUE... [+ TITLE KEY=VALUE...]...
+ *                                                 of `tune --emit TRAINER`; OUT -: standard output
+ *     compress                                    of `run --trace FILE.json.gz`
+ *
  * Settings come as words KEY=VALUE. `emit` gets several candidates, each a title and its
  * settings, parted by SCENARIO_EMIT_OR, and writes the first that the trainer has options for;
  * if it has none, the reason of the first candidate is reported. `compress` is a filter: its
@@ -9,7 +14,7 @@
 #include "base/file_write.h"
 #include "exchange/chakra.h"
 #include "exchange/emit.h"
-#include "interop/interop.h"
+#include "options/command.h"
 #include "options/program.h"
 #include "rows/words.h"
 #include "scenario/scenario.h"
@@ -20,6 +25,10 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+
+COMMAND(chakra_export, 60, "chakra export", COMMAND_PART, "", NULL);
+COMMAND(scenario_emit, 62, "scenario emit", COMMAND_PART, "", NULL);
+COMMAND(interop_compress, 64, "compress", COMMAND_PART, "", NULL);
 
 static enum status write_point(
     const char *folder, const struct scenario_point *point, struct arena *arena, struct diag *diag)

@@ -4,7 +4,7 @@
  * What is subtle: in CSV and JSON the step is a row of kind "step" before those of collectives;
  * people get it as a table above. */
 #include "options/arguments.h"
-#include "interop/interop.h"
+#include "options/command.h"
 #include "options/given.h"
 #include "interop/replay.h"
 #include "rows/rows.h"
@@ -13,6 +13,10 @@
 #include "base/files.h"
 #include <argp.h>
 #include <stdio.h>
+
+COMMAND(cmd_replay, 32, "replay", 0, "simulate a workload of Chakra traces, as ASTRA-sim takes it",
+    "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --chakra traces &&\n"
+    "flopcast replay traces --topology dgx-1v-ib");
 
 struct command {
     struct replay_options replay;

@@ -9,7 +9,7 @@
  * is missing or was not understood and may change speed or memory, as a scenario that leaves it
  * out would answer another question. */
 #include "options/arguments.h"
-#include "interop/interop.h"
+#include "options/command.h"
 #include "rows/words.h"
 
 #include "base/files.h"
@@ -20,6 +20,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+COMMAND(scenario_import, 52, "scenario import", 0,
+    "make a scenario of another framework's configuration",
+    "flopcast scenario import llama3_8b.toml \\\n"
+    "    --topology h100-8x400g --gpus 64 --out mine.yaml");
 
 struct import {
     VEC(const char *) files;

@@ -5,7 +5,7 @@
  * compute capability; a guess is written into the file as a comment, and so is every remark of
  * the reader. What is subtle: texts of the dump go into comments, so control characters are
  * replaced; NVLS is never in a dump, so switches that could reduce are mentioned. */
-#include "interop/interop.h"
+#include "options/command.h"
 #include "options/arguments.h"
 
 #include "base/files.h"
@@ -16,6 +16,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+COMMAND(topology_import, 56, "topology import", 0,
+    "describe a node from what a machine says about itself",
+    "nvidia-smi topo -m >topo.txt && flopcast topology import topo.txt");
 
 struct import {
     const char *file, *out, *gpu, *name;

@@ -11,7 +11,7 @@
  * node's and no GPU file's, so copies stay as traced. Only rank 0 is traced in the result, and
  * only the slowest ranks are simulated, unless ranks within stages were traced. */
 #include "options/arguments.h"
-#include "interop/interop.h"
+#include "options/command.h"
 #include "options/given.h"
 #include "interop/replay.h"
 #include "rows/rows.h"
@@ -28,6 +28,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+COMMAND(trace_scale, 54, "trace scale", 0, "run a traced step on any number of GPUs of a cluster",
+    "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json.gz &&\n"
+    "flopcast trace scale r0.json.gz --topology dgx-1v-ib --gpus 8,64");
 
 struct command {
     const char *topology, *gpu, *traced_gpu, *db;

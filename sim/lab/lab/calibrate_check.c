@@ -7,7 +7,7 @@
  * are forced unless an option forces others. The verdict is left out where the log's GPUs are
  * not the cluster's. --format gives the rows alone. */
 #include "lab/log_options.h"
-#include "lab/lab.h"
+#include "options/command.h"
 #include "options/given.h"
 #include "rows/rows.h"
 #include "rows/words.h"
@@ -17,6 +17,11 @@
 
 #include <math.h>
 #include <string.h>
+
+COMMAND(calibrate_check, 48, "calibrate check", 0,
+    "compare a log of nccl-tests, or a trace, with what is predicted",
+    "all_reduce_perf -b 1M -e 1G -f 2 -g 8 >all_reduce.log &&\n"
+    "flopcast calibrate check all_reduce.log --topology h100-8x400g");
 
 struct check_command {
     const char *log, *topology, *nccl_debug, *db;

@@ -11,7 +11,7 @@
  * where the folder has one. The fit of the tables is printed also when it is refused, as long as
  * there is a solution, to show why. */
 #include "lab/log_options.h"
-#include "lab/lab.h"
+#include "options/command.h"
 #include "rows/words.h"
 
 #include "base/files.h"
@@ -30,6 +30,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+COMMAND(calibrate_fit, 44, "calibrate fit", 0,
+    "compute the parameters in topologies from measurements", "flopcast calibrate fit");
 
 enum fit_what {
     FIT_GPUS,

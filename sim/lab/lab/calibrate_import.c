@@ -1,11 +1,15 @@
 #include "lab/log_options.h"
-#include "lab/lab.h"
+#include "options/command.h"
 
 #include "import/direct.h"
 #include "import/import.h"
 
 #include <argp.h>
 #include <string.h>
+
+COMMAND(calibrate_import, 46, "calibrate import", 0, "put measurements into a database",
+    "all_reduce_perf -b 1M -e 1G -f 2 -g 8 >all_reduce.log &&\n"
+    "flopcast calibrate import nccl-tests all_reduce.log --db my.db");
 
 struct import_command {
     const char *db;

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "calibrate/tables.h"
 #include "options/arguments.h"
-#include "lab/lab.h"
+#include "options/command.h"
 #include "rows/sheet.h"
 #include "hw/draw.h"
 
@@ -18,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+COMMAND(calibrate_show, 50, "calibrate show", 0, "print a fit that is in a database",
+    "flopcast calibrate fit nccl --db my.db &&\nflopcast calibrate show --db my.db");
 
 /* b before a, of the rows of a Cholesky factor of correlations. */
 static double calibrate_show_correlation(const struct hw_fit *fit, int a, int b)

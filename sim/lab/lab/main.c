@@ -1,17 +1,9 @@
 /* flopcast-lab: measurements and fits; flopcast starts it (options/program.h). */
-#include "lab/lab.h"
-
 #include "options/program.h"
 
-static const struct program_command commands[] = {
-    {"validate", cmd_validate},
-    {"calibrate fit", calibrate_fit},
-    {"calibrate import", calibrate_import},
-    {"calibrate check", calibrate_check},
-    {"calibrate show", calibrate_show},
-};
+extern const struct command_row lab_commands[]; /* made by CMakeLists.txt (options/command.h) */
 
 int main(int argc, char **argv)
 {
-    return program_main(argc, argv, commands, sizeof commands / sizeof *commands);
+    return program_main(argc, argv, lab_commands);
 }

@@ -10,7 +10,7 @@
  * those of the whole. A row that makes no scenario is a reported mistake, but the others are
  * simulated. The default base scenario has one token and a micro-batch of one: tables must say
  * their own, or errors would be nonsense. */
-#include "lab/lab.h"
+#include "options/command.h"
 
 #include "base/files.h"
 #include "options/arguments.h"
@@ -33,6 +33,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+COMMAND(cmd_validate, 12, "validate", COMMAND_SHARES,
+    "simulate published runs; compare with what was measured",
+    "flopcast validate --source InternEvo");
 
 typedef VEC(const char *) paths;
 
