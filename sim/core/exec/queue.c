@@ -70,6 +70,29 @@ void queue_count(struct sim *sim, struct rank *rank, int queue_index, ps_t end)
     rank->done++;
 }
 
+void queue_resume(struct sim *sim, int rank_index, int queue_index, const struct queue *quiet)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    struct queue *queue = &rank->queues[queue_index];
+    queue->position = quiet->position;
+    queue->op = quiet->op;
+    queue->cursor = quiet->cursor;
+    queue->done = quiet->done;
+    queue->step = quiet->step;
+    queue->idle_since = sim->machine->engine.now;
+    if (quiet->state != QUEUE_RUNNING)
+        return;
+    queue->state = QUEUE_RUNNING;
+    rank->waiting &= ~queue_bit(queue_index);
+    rank->running |= queue_bit(queue_index);
+    queue->draws = quiet->draws;
+    queue->started = quiet->started;
+    queue->left = quiet->left;
+    queue->spent_ps = quiet->spent_ps;
+    queue->alone_ps = quiet->alone_ps;
+    queue->end = quiet->end;
+}
+
 static void start_comm(struct sim *sim, int rank_index, int queue_index, int32_t op_index)
 {
     struct rank *rank = &sim->ranks[rank_index];

@@ -460,6 +460,9 @@ void queue_retime(
 void queue_set_share(struct sim *sim, int rank, double share);
 void queue_on_event(void *self, const struct event *event);
 void queue_prepare(const void *self, const struct event *event);
+/* The queue is before the op that a quiet one is before, in its kernel, whose end has no event yet,
+ * or before its collective. */
+void queue_resume(struct sim *sim, int rank, int queue, const struct queue *quiet);
 /* The event at the end of a running kernel, or when the op that a queue waits for has been issued.
  */
 void queue_arm(struct sim *sim, int rank, int queue, ps_t end);

@@ -8,9 +8,9 @@
  * clock, its numbers of steps and the allocator's stops are those of the quiet run.
  *
  * Subtle: at one instant all ranks together are a consistent state, whatever they are doing: an op
- * that has not ended has ended on no rank that meets in it. What runs at that instant, kernels and
- * collectives, begins once more, so neither its progress nor the network's is kept; a part of a
- * step is left for that, and for noise to move ranks apart, before a step is measured. A host
+ * that has not ended has ended on no rank that meets in it. A kernel goes on; a collective under
+ * way begins once more, as the network keeps nothing of it. A part of a step is left for that, and
+ * for noise to move ranks apart, before a step is measured. A host
  * goes on with the burst that it is in. Where a host is draining its GPU the next instant is
  * taken. */
 #include "exec/state.h"
@@ -66,17 +66,6 @@ void warm_take(struct sim *sim)
     sim->measure.traced = NULL; /* nobody asks for what comes now */
 }
 
-/* The queue is before the op that it was before, or in. */
-static void resume_queue(struct queue *queue, const struct queue *quiet, ps_t now)
-{
-    queue->position = quiet->position;
-    queue->op = quiet->op;
-    queue->cursor = quiet->cursor;
-    queue->done = quiet->done;
-    queue->step = quiet->step;
-    queue->idle_since = now;
-}
-
 static void resume_rank(struct sim *sim, int r)
 {
     const struct warm *warm = &sim->after->warm;
@@ -84,7 +73,7 @@ static void resume_rank(struct sim *sim, int r)
     const struct queue *quiet = warm->queues + (ptrdiff_t)rank->program * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++)
         if (rank->queues[q].n_ops > 0)
-            resume_queue(&rank->queues[q], &quiet[q], warm->now);
+            queue_resume(sim, r, q, &quiet[q]);
     rank->done = warm->ranks[rank->program].done;
     host_resume(sim, r, &warm->ranks[rank->program]);
     /* its compute queue may have ended a step that another program's has not */
@@ -103,6 +92,14 @@ void warm_resume(struct sim *sim)
     trace_resume(sim);
     for (int r = 0; r < sim->n_ranks; r++) {
         host_check(sim, r);
+        for
+            EACH_QUEUE(q, sim->ranks[r].running)
+            {
+                if (q != STREAM_COMPUTE)
+                    queue_arm(sim, r, (int)q, sim->ranks[r].queues[q].end);
+            }
+        if (sim->ranks[r].running & queue_bit(STREAM_COMPUTE))
+            ahead_look(sim, r);
         queue_try_all(sim, r);
     }
 }
