@@ -3,8 +3,7 @@
  * its pictures are SVG. For each run: the question, the figures that the folder of figures draws of
  * it, its points, where a step's time goes and what a larger cluster costs in the sentences of
  * scenario/causes.h, a part of the timeline of a traced point, memory by category, samples, what it
- * depends on, the measured runs that are nearest and how well they were predicted
- * (validate/nearest.h), months of training, every setting with its origin, and the command that
+ * depends on, months of training, every setting with its origin, and the command that
  * repeats it. Links lead to the sources of those runs; a reader follows them, the page does not.
  *
  * A text of the database is a text on the page, whatever is in it (report/html.h). Where gnuplot is

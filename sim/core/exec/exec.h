@@ -58,10 +58,11 @@
  * a step, where a step took longer it is made once more. Noise is put on the last quarter of its
  * last step of warm-up, where all ranks begin as the quiet ones stand (warm.c), and on its measured
  * steps; of a job in whose warm-up no collective ends so late, or in which GPUs are slower than
- * others or drain in the allocator, on warmup_steps whole ones. A job that is not steady then has
- * retries in its steps (alloc_retries_a_step) or makes segments (alloc_stall_s): they are part of
- * its speed. Where links or GPUs change at a time after the start, warm-up is as asked for, as
- * these times count from the first step.
+ * others, on warmup_steps whole ones; where GPUs drain for the allocator, on those of the quiet
+ * run, three at most where no more were asked for. A job that is not steady then has retries in its
+ * steps (alloc_retries_a_step) or makes segments (alloc_stall_s): they are part of its speed. Where
+ * links or GPUs change at a time after the start, warm-up is as asked for, as these times count
+ * from the first step.
  *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is
  * recorded (exec_span), and what the host thread did in it (exec_host_span). Off by default; it

@@ -1,18 +1,18 @@
 /* The warm-up of a run with noise: the quiet run's, except its end.
  *
  * The quiet run of a rank of each program, which is made for the allocator anyway, keeps what its
- * ranks are doing at one instant, three quarters through its last step of warm-up: at the end of a
- * host's burst or of a collective, which are the same whether kernels have events or not (ahead.c).
- * Where there is none before the end of the step, nothing is kept. A run with
- * noise begins at that instant: each of its ranks is where the one of its program stood. So its
- * clock, its numbers of steps and the allocator's stops are those of the quiet run.
+ * ranks are doing at one instant, three quarters through the compute ops of its last step of
+ * warm-up: at the end of a host's burst or of a collective, which are the same whether kernels have
+ * events or not (ahead.c). A run with noise begins at that instant: each of its ranks is where the
+ * one of its program stood. So its clock, its numbers of steps and the allocator's stops are those
+ * of the quiet run. Where no burst and no collective ends so late, nothing is kept; then, and where
+ * GPUs differ or drain for the allocator, a run with noise has its own warm-up (exec.c).
  *
- * Subtle: at one instant all ranks together are a consistent state, whatever they are doing: an op
- * that has not ended has ended on no rank that meets in it. A kernel goes on; a collective under
- * way begins once more, as the network keeps nothing of it. A part of a step is left for that, and
- * for noise to move ranks apart, before a step is measured. A host
- * goes on with the burst that it is in. Where a host is draining its GPU the next instant is
- * taken. */
+ * Subtle: at one instant all ranks together are a consistent state, whatever they are doing: a
+ * collective that has not ended has ended for none of its members. A kernel goes on; a collective
+ * under way begins once more, as the network keeps nothing of it. A part of a step is left for
+ * that, and for noise to move ranks apart, before a step is measured. A host goes on with the burst
+ * that it is in. Where a host is draining its GPU the next instant is taken. */
 #include "exec/state.h"
 
 /* Of the first rank's compute ops of a step. */

@@ -1,5 +1,6 @@
 /* What cannot be done: options of a job that exclude one another, or that its model or its cluster
- * cannot follow. Each rule stands here once.
+ * cannot follow. Each rule stands here once, or in check_parallelism.c: of ranks, stages and
+ * batches that do not divide.
  *
  * A rule says what is wrong and what to take, at the place of the setting to blame (job_at()). All
  * rules run, so that one run shows all mistakes; only ranks that cannot be laid out end the check,

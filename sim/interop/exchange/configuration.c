@@ -1,13 +1,13 @@
 /* Files of a trainer to a scenario: what was read, what it became, what is missing.
  *
- * Each format has a reader, which adds settings with a fate, and a finish function for what several
- * settings say together. Settings become puts: a path with its text and where it comes from, each
- * path once. A put of higher rank replaces one of lower: files, then comments '# flopcast:', then
- * the command line. configuration_finish() marks repeated settings, puts what was given, runs the
- * finish functions from the last format to the first (DeepSpeed's batch needs the degrees of the
- * others), gives every setting that is left its fate, and lists what is missing.
+ * Each format has a reader, which adds settings with a fate, and steps for what several settings
+ * say together. Settings become puts: a path with its text and where it comes from, each path once.
+ * A put of higher rank replaces one of lower: files, then comments '# flopcast:', then the command
+ * line. configuration_finish() marks repeated settings, puts what was given, runs the steps from
+ * the last format to the first (DeepSpeed's batch needs the degrees of the others), gives every
+ * setting that is left its fate, and lists what is missing.
  *
- * What is subtle: what is said beside the files goes in before the finish functions, so these see
+ * What is subtle: what is said beside the files goes in before the steps, so these see
  * it and do not overrule it. The scenario is written in the order of scenario_table. Text from
  * files goes into YAML comments with control characters replaced (put_words()). */
 #include "exchange/configuration.h"

@@ -1,7 +1,7 @@
 /* DeepSpeed's configuration: deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py.
  *
  * Rules for single keys, then what several settings say together: precision, the three numbers of
- * the batch, "auto", the optimizer. Its finish function runs behind those of all other formats,
+ * the batch, "auto", the optimizer. Its steps run behind those of all other formats,
  * as the batch divides over ranks that a script or accelerate may state. What is subtle: of
  * train_batch_size, micro-batch and accumulation the missing one follows from the others; with
  * all three the number of GPUs follows, or contradicts the file, which is an error as in

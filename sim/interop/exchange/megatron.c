@@ -5,11 +5,12 @@
  * starts a program of another model is refused, unless --model names one that is trained by the
  * same steps.
  *
- * megatron_finish() settles what several arguments say: precision and optimizer, GPUs, tensor
- * parallelism, recomputation, pipeline, sharding, then either DeepSpeed or Megatron's own defaults,
- * and the model last (megatron_model.c). What is subtle: Megatron-LM has its options off unless
- * they are given, stacks may have them on, so what is not given is put as false (leave_off()). A
- * setting that another one makes void is taken out of the puts again (switch_off()).
+ * The functions of megatron_calls settle what several arguments say: precision and optimizer, GPUs,
+ * tensor parallelism, recomputation, pipeline, sharding, then either DeepSpeed or Megatron's own
+ * defaults, and the model last (megatron_model.c). What is subtle: Megatron-LM has its options off
+ * unless they are given, stacks may have them on, so what is not given is put as false
+ * (leave_off()). A setting that another one makes void is taken out of the puts again
+ * (switch_off()).
  *
  * What one key says stands in scenarios/import/megatron.yaml, with the order of these steps. */
 #include "exchange/megatron.h"

@@ -6,21 +6,21 @@
 #include "exchange/configuration.h"
 
 enum rule_kind {
-    RULE_INT,    /* a whole number, also as 5e8: of key */
-    RULE_NUMBER, /* any number: of key */
-    RULE_BOOL,   /* true or false: of key. An argument without a value is true */
-    RULE_WORDS,  /* words says what of key: "bf16=bf16_mixed no=fp32"; a value that it lacks is not
-                    understood */
-    RULE_SET,    /* an argument without a value: words is what key becomes */
-    RULE_MODEL,  /* a whole number: of key of the model file */
-    RULE_SHAPE,  /* of the model: kept for the framework's finish function, unless --model says it;
-                    words as below */
-    RULE_FACT, /* kept for the framework's finish function, which says its fate; it must be one of a
-                  list of words, where words is not NULL */
-    RULE_MADE, /* the same: the finish function makes the settings of it that key lists, with blanks
-                  between. A list that begins with '~' names values that are written
-                  (exchange/emit.h), others can be, too */
-    RULE_HELD, /* flopcast has it as words says; anything else is not understood */
+    RULE_INT,     /* a whole number, also as 5e8: of key */
+    RULE_NUMBER,  /* any number: of key */
+    RULE_BOOL,    /* true or false: of key. An argument without a value is true */
+    RULE_WORDS,   /* words says what of key: "bf16=bf16_mixed no=fp32"; a value that it lacks is not
+                     understood */
+    RULE_SET,     /* an argument without a value: words is what key becomes */
+    RULE_MODEL,   /* a whole number: of key of the model file */
+    RULE_SHAPE,   /* of the model: kept for the framework's steps, unless --model says it;
+                     words as below */
+    RULE_FACT,    /* kept for the framework's steps, which say its fate; it must be one of a
+                     list of words, where words is not NULL */
+    RULE_MADE,    /* the same: the steps make the settings of it that key lists, with blanks
+                     between. A list that begins with '~' names values that are written
+                     (exchange/emit.h), others can be, too */
+    RULE_HELD,    /* flopcast has it as words says; anything else is not understood */
     RULE_ASIDE,   /* changes neither speed nor memory: words is why */
     RULE_SLIGHT,  /* changes them a little, which is not simulated: words is how, an assumption of
                      the scenario, with the name or key in front */

@@ -1,5 +1,5 @@
 /* `flopcast topology import`: a node file of what a machine says about itself
- * (foreign/topology_node.h).
+ * (foreign/topology.h).
  *
  * The GPU's file is the one given, else the one that the dump tells by PCI device, links or
  * compute capability; a guess is written into the file as a comment, and so is every remark of
