@@ -33,6 +33,7 @@
 #include "scenario/sure.h"
 
 #include <argp.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,9 +177,16 @@ static int cli_run_load_all(struct run *run)
     return worst;
 }
 
+/* Samples of all points are numbered by an int. */
 static int load_uncertainty(struct run *run)
 {
     struct diag diag = DIAG_INIT;
+    for (int i = 0; i < run->files.n; i++)
+        if (run->sets[i].n_points > INT_MAX / run->samples)
+            diag_input(&diag, (struct source_pos){.file = run->sets[i].file},
+                "%d points of %d samples each are more than %d simulations; sweep less, or take "
+                "fewer samples",
+                run->sets[i].n_points, run->samples, INT_MAX);
     scenario_uncertainty_load(&run->uncertainty, files_folder(&run->arena), &run->arena, &diag);
     return cli_report(&diag);
 }
