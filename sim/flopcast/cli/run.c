@@ -168,8 +168,7 @@ static int cli_run_load_all(struct run *run)
     for (int i = 0; i < run->files.n; i++) {
         struct diag diag = DIAG_INIT;
         run->files.at[i] = files_find(&run->arena, FILES_SCENARIOS, run->files.at[i]);
-        scenario_load(&run->sets[i], run->files.at[i], run->overrides.list.at,
-            run->overrides.list.n, &run->arena, &diag);
+        overrides_load(&run->sets[i], run->files.at[i], &run->overrides, &run->arena, &diag);
         int status = cli_report(&diag);
         if (status != CLI_OK && worst != CLI_WORLD)
             worst = status;
