@@ -2,7 +2,7 @@
 # Dashed: given what was measured (`given`, where it is there: columns of points `given` and `measured`), which are triangles.
 # Included by figures with the series points, legend, panels, ticks and axis; `what` is on the y axis, `over` the title, `setting` stands
 # below it, `source` says where what is published is from, `changes` whether the legend has the change over a
-# curve. `closer`, where it is there: the y axis need not begin at 0, and says so; `banding`: what bands are, if not of samples.
+# curve. `closer`, where it is there: the y axis need not begin at 0, and says so; `banding`: what bands are, if not of samples, behind the word.
 
 panels = |$panels| - 1
 names = |$legend| - 1
@@ -69,12 +69,13 @@ array drawn[panels]
 array crossed[panels]
 array hollow[panels]
 array banded[panels]
+array wide[panels] # of the banded: by more than one point; of one point the band is a bar
 array limited[panels]
 array shifted[panels]
 array measured[panels]
 if (!exists('given')) { given = 0 }
 do for [p = 1 : panels] { shifted[p] = ' '; measured[p] = ' ' }
-do for [p = 1 : panels] { drawn[p] = ' '; crossed[p] = ' '; hollow[p] = ' '; banded[p] = ' '; limited[p] = ' ' }
+do for [p = 1 : panels] { drawn[p] = ' '; crossed[p] = ' '; hollow[p] = ' '; banded[p] = ' '; wide[p] = ' '; limited[p] = ' ' }
 has(i, k) = word($points[i], k) ne 'NaN'
 with(list, i) = strstrt(list, ' '.word($points[i], 3).' ') > 0 ? list : list.word($points[i], 3).' '
 number_of(i, k) = has(i, k) ? real(word($points[i], k)) : 0
@@ -84,7 +85,10 @@ do for [i = 2 : |$points|] {
   if (has(i, 5)) { drawn[p] = with(drawn[p], i) }
   if (has(i, 6)) { crossed[p] = with(crossed[p], i) }
   if (has(i, 7)) { hollow[p] = with(hollow[p], i) }
-  if (has(i, 9) && !(plain && exists('banding'))) { banded[p] = with(banded[p], i) } # in characters it would hide curves
+  if (has(i, 9) && !(plain && exists('banding'))) { # in characters it would hide curves
+    if (strstrt(banded[p], ' '.word($points[i], 3).' ') > 0) { wide[p] = with(wide[p], i) }
+    banded[p] = with(banded[p], i)
+  }
   if (given && has(i, 11)) { shifted[p] = with(shifted[p], i) }
   if (given && has(i, 12)) { measured[p] = with(measured[p], i) }
   do for [k in given ? "5 6 7 9 10 11 12" : "5 6 7 9 10"] { top = number_of(i, int(k)) > top ? number_of(i, int(k)) : top }
@@ -95,11 +99,12 @@ if (capacity) {
   top = most > top ? most : top
   do for [i = 2 : |$points|] { limited[int(word($points[i], 1))] = with(limited[int(word($points[i], 1))], i) }
 }
-ooms = published = sampled = 0
+ooms = published = sampled = widened = 0
 do for [p = 1 : panels] {
   ooms = ooms || strlen(crossed[p]) > 1
   published = published || strlen(hollow[p]) > 1
   sampled = sampled || strlen(banded[p]) > 1
+  widened = widened || strlen(wide[p]) > 1
 }
 top = top > 0 ? (bottom > 0 ? 1 : 1.06) * top : 1
 
@@ -118,7 +123,7 @@ set for [t = 2 : |$ticks|] xtics add (word($ticks[t], 2) real(word($ticks[t], 1)
 if (slanted) { set xtics rotate by -30 }
 
 notes = (ooms ? 'Cross: out of memory. ' : '').(capacity ? 'Dashed: capacity. ' : '').(published ? 'Hollow: published, '.source.'. ' : '') \
-  .(given ? 'Triangle: measured. Dashed: what that makes of the curve. ' : '').(sampled ? (exists('banding') ? banding : 'Bands: 90 % of the samples (errors of numbers and noise alone). ') : '') \
+  .(given ? 'Triangle: measured. Dashed: what that makes of the curve. ' : '').(sampled ? (widened ? 'Band' : 'Bar').(exists('banding') ? banding : 's: 90 % of the samples (errors of numbers and noise alone). ') : '') \
   .(panels == 1 && number && values > 1 && changes ? (direct ? 'Behind the names: ' : 'Legend: ').'change over the curve.' : '')
 set label 1 over at screen 0.5,1 - pixels(40) center font ',18'
 set label 2 wrap(setting, plain ? 76 : 130) at screen 0.5,1 - pixels(strlen(setting) > 130 ? 66 : 76) center textcolor rgb grey
@@ -149,8 +154,11 @@ do for [p = 1 : panels] {
   # Only what there is: gnuplot warns of a line without points.
   what_there_is = ''
   do for [c in banded[p]] {
-    what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "low")):(of(%d, %s, "high")) ', p, c, p, c) \
-      .sprintf('with filledcurves linetype %s fillstyle transparent solid 0.2 noborder notitle,', c)
+    what_there_is = what_there_is.(strstrt(wide[p], ' '.c.' ') > 0 \
+      ? sprintf(' $points using "x":(of(%d, %s, "low")):(of(%d, %s, "high")) ', p, c, p, c) \
+        .sprintf('with filledcurves linetype %s fillstyle transparent solid 0.2 noborder notitle,', c) \
+      : sprintf(' $points using "x":(of(%d, %s, "y")):(of(%d, %s, "low")):(of(%d, %s, "high")) ', p, c, p, c, p, c) \
+        .sprintf('with yerrorbars linecolor %s pointtype 0 linewidth 2 notitle,', c))
   }
   do for [c in drawn[p]] {
     what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "y")) with linespoints linetype %s linewidth 2 pointsize %g notitle,', \

@@ -54,6 +54,17 @@ static void refuses_what_is_no_utf8(void **state)
     }
 }
 
+static void counts_columns(void **state)
+{
+    (void)state;
+    static const char text[] = "a\xc3\xa4\xe2\x82\xac!"; /* a, an umlaut, a euro */
+    assert_int_equal(utf8_width(text, (int)strlen(text)), 4);
+    assert_int_equal(utf8_width(text, 3), 2);
+    const int bytes[] = {0, 1, 3, 6, 7, 7};
+    for (int width = 0; width < 6; width++)
+        assert_int_equal(utf8_bytes(text, width), bytes[width]);
+}
+
 static void does_not_read_behind_the_end(void **state)
 {
     (void)state;
@@ -67,6 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_the_ends_of_every_length),
         cmocka_unit_test(refuses_what_is_no_utf8),
+        cmocka_unit_test(counts_columns),
         cmocka_unit_test(does_not_read_behind_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

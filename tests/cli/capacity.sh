@@ -104,7 +104,7 @@ says out "~: by the peak of a step, which leaves out fragmentation" "9 GPUs leav
 expect 2 "$FLOPCAST" capacity gpt2.json --gpu 24GiB --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
 says err "leave --gpu out"
 expect 2 "$FLOPCAST" capacity gpt2.json --topology none.yaml --seq-len 1024
-says err "--set cluster.topology:1:1: error: cannot open 'none.yaml'"
+says err "--topology:1:1: error: cannot open 'none.yaml'"
 expect 2 "$FLOPCAST" capacity gpt2.json --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
 says err "bf16_mixed multiplies in bf16, which GPU 'V100-SXM2-32GB' cannot"
 expect 2 "$FLOPCAST" memory gpt2.json --gpu 24GiB --topology topologies/clusters/dgx-1v-ib.yaml

@@ -228,7 +228,7 @@ refused "'0' is too small; the least allowed is 1" 1B --gpus 0
 refused "'8x' is not a whole number" 1B --gpus 8x
 refused "'train.seq_len' is not given; say it, as in --seq-len 4096" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
-refused "--set train.attention:1:1: error: model 't5-11b' adds a position bias to its scores, which flash attention cannot" "$models/t5-11b.yaml" --attention flash
+refused "--attention:1:1: error: model 't5-11b' adds a position bias to its scores, which flash attention cannot" "$models/t5-11b.yaml" --attention flash
 refused "as in 11.3B" 70
 refused "MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, a scenario, or a number" 5Q
 refused "one MODEL at a time" 1B 2B
@@ -237,16 +237,16 @@ refused "16bit, int8 or nf4" "$models/llama2-7b.yaml" --lora 8 --lora-base fp8
 refused "give a model file" 1B --lora 16
 refused "--set train.lora_targets:1:1: error: no linear layer of a block of 'llama2-7b' is called 'q'" "$models/llama2-7b.yaml" --lora 16 --set train.lora_targets=q
 refused "no linear layer of a block of 'llama2-7b' is called 'w'" "$models/llama2-7b.yaml" --lora 16 --set train.lora_targets=q_proj,w
-refused "--set train.lora_rank:1:1: error: adapters go beside linear layers, and model 'resnet50' has convolutions" "$models/resnet50.yaml" --lora 16
-refused "--set train.optimizer:1:1: error: LOMO is there to train all" "$models/llama2-7b.yaml" --lora 16 --optimizer lomo
+refused "--lora:1:1: error: adapters go beside linear layers, and model 'resnet50' has convolutions" "$models/resnet50.yaml" --lora 16
+refused "--optimizer:1:1: error: LOMO is there to train all" "$models/llama2-7b.yaml" --lora 16 --optimizer lomo
 refused "strategy 'single_device' is a model on one GPU, not on 2" 1B --strategy single_device --gpus 2
 refused "adapters are not trained in int8" "$models/llama2-7b.yaml" --lora 16 --dtype int8
 refused "INT8 matrices cannot be sharded" "$models/llama2-7b.yaml" --lora 16 --lora-base int8 --strategy zero3 --gpus 8
 refused "--set train.decoder_seq_len:1:1: error: model 'gpt2' has no second stack" "$models/gpt2.yaml" --micro-batch 1 --seq-len 8 --set train.decoder_seq_len=8
-refused "--set train.seq_len:1:1: error: model 'vit_b_16' makes 197 tokens of a sample" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 8
-refused "--set train.micro_batch:1:1: error: 1048576 sequences of 1048576 tokens make a tensor of" "$models/llama2-7b.yaml" --micro-batch 1048576 --seq-len 1048576
+refused "--seq-len:1:1: error: model 'vit_b_16' makes 197 tokens of a sample" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 8
+refused "--micro-batch:1:1: error: 1048576 sequences of 1048576 tokens make a tensor of" "$models/llama2-7b.yaml" --micro-batch 1048576 --seq-len 1048576
 # What `run` refuses.
-refused "--set train.optimizer:1:1: error: this strategy's optimizer steps after backward" 1B --strategy zero2 --optimizer lomo --gpus 8
+refused "--optimizer:1:1: error: this strategy's optimizer steps after backward" 1B --strategy zero2 --optimizer lomo --gpus 8
 refused "--set train.precision:1:1: error: DeepSpeed keeps 16-bit weights" 1B --strategy zero1 --dtype bf16 --gpus 8
 refused "fp8_mixed multiplies in fp8, which GPU 'T4-16GB' cannot; it can in" "$models/gpt2.yaml" --dtype fp8_mixed \
     --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/t4-16gb.yaml"
@@ -274,7 +274,7 @@ awk '$1 ~ /^[0-3]$/ && $2 == 20 { n++; gsub(/,/, "", $3); params[$1] = $3; activ
 [[ $(grep -c '^stage,[0-3],.* parameters in 3 blocks,' rows.csv) == 4 ]] || { cat rows.csv; failed=1; }
 command=memory
 refused "cut depends on the shape of the model; give a model file" 70B --tensor 4
-refused "--set parallelism.tensor:1:1: error: 12 attention heads of gpt2 are not divisible by 5 ranks" gpt2 --tensor 5
+refused "--tensor:1:1: error: 12 attention heads of gpt2 are not divisible by 5 ranks" gpt2 --tensor 5
 "$FLOPCAST" capacity gpt2 --pipeline 4 --gpus 8 --gpu 16GiB --seq-len 1024 >out || failed=1
 tr '\n' ' ' <out | grep -qF "bf16_mixed, adamw, megatron, pipeline 4, samples of 1024 tokens" || { cat out; failed=1; }
 grep -qE "^ +8 +[1-9]" out || { cat out; failed=1; }

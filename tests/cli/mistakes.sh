@@ -46,3 +46,12 @@ expect 0 "$FLOPCAST" goodput a.yaml --days 1 --seeds 2 --no-noise --price h100=3
 says err "--price h100=3: warning: no GPU here is called so; there is V100"
 expect 0 "$FLOPCAST" files scenario
 says out "scenarios/t5_scaling.yaml"
+
+# A value of an option is wrong by the option's name, of --set by its key.
+expect 2 "$FLOPCAST" run a.yaml --micro-batch 0 --gpus 8,0 --set train.seq_len=0
+says err "--micro-batch:1:1: error: '0' is too small" "--gpus:1:4: error: '0' is too small" "--set train.seq_len:1:1: error: "
+for command in sensitivity "whatif --set train.seq_len=64" waterfall goodput tune memory; do
+    # shellcheck disable=SC2086 # words
+    expect 2 "$FLOPCAST" $command a.yaml --micro-batch x
+    says err "--micro-batch:1:1: error: 'x' is not a whole number"
+done

@@ -50,7 +50,7 @@ refused() { # message, arguments
         exit 1
     fi
 }
-refused '^--set parallelism.expert:1:1: error: 8 experts of mixtral-8x7b are not divisible by 3 ranks' mixtral-8x7b --expert 3
-refused '^--set parallelism.pipeline:1:1: error: 32 blocks do not divide over 3 model chunks' mixtral-8x7b --pipeline 3
-refused '^--set parallelism.tensor:1:1: error: ' resnet50 --tensor 2
+refused '^--expert:1:1: error: 8 experts of mixtral-8x7b are not divisible by 3 ranks' mixtral-8x7b --expert 3
+refused '^--pipeline:1:1: error: 32 blocks do not divide over 3 model chunks' mixtral-8x7b --pipeline 3
+refused '^--tensor:1:1: error: ' resnet50 --tensor 2
 refused 'unrecognized option' llama3.1-70b --lora 8

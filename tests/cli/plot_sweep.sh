@@ -56,6 +56,12 @@ says err "'reduce_bucket_size' is the name of several settings; give the whole"
 expect 2 "$FLOPCAST" plot memory_timeline --db a.db --x gpus
 says err "figure 'memory_timeline' has no setting on its x axis; leave out --x"
 
+# The band of a curve of one point is a bar, and is called so.
+draw scaling --db a.db --where "gpus = 8 AND micro_batch = 2 AND optimizer = 'adamw'"
+says f.svg "Bar: where 90 %"
+draw scaling --db a.db --where "micro_batch = 2 AND optimizer = 'adamw'"
+says f.svg "Band: where 90 %"
+
 # ---- conditions ----
 count() { draw scaling --db a.db --where "$1" && series f.svg points | wc -l; } # points that fit
 [[ $(count 'gpus > 8') == 4 && $(count 'cluster.gpus > 8') == 4 && $(count '"cluster.gpus" > 8') == 4 ]] || fail "a setting"

@@ -43,6 +43,9 @@ expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 0
 says err "--samples 0: a number from 2"
 expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 1
 expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 2 --plan
+# 22,000 x 100,000 are more than 2^31: said before anything is simulated.
+expect 2 timeout 100 "$FLOPCAST" run t5_scaling.yaml --set "run.seed=[$(seq -s, 0 21999)]" --set cluster.gpus=8 --samples 100000
+says err "t5_scaling.yaml: error: 22000 points of 100000 samples each are more than 2147483647 simulations"
 
 # The timeline: spans of the traced rank alone, none of a run without --trace.
 expect 0 "$FLOPCAST" run t5_scaling.yaml --set cluster.gpus=8 --trace t.json --db b.db

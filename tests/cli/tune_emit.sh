@@ -86,3 +86,12 @@ expect 2 "$FLOPCAST" tune small --topology h100-8x400g --gpus 8 --seq-len 512 --
 says err "nothing that ran is megatron's"
 expect 2 "$FLOPCAST" tune small --out x.sh
 says err "--out is where --emit TRAINER writes"
+
+# Drafts lie in $TMPDIR, of which nothing is left; where they cannot, that is said.
+mkdir drafts
+emits=("$FLOPCAST" tune small --topology h100-8x400g --gpus 8 --seq-len 512 --global-batch 16 "${job[@]}" --strategy fsdp2 --emit torchtitan)
+expect 0 env TMPDIR="$PWD/drafts" "${emits[@]}"
+says out "[parallelism]"
+[[ -z $(ls -A drafts) ]] || fail "a draft is left: $(ls -A drafts)"
+expect 1 env TMPDIR="$PWD/nowhere" "${emits[@]}"
+says err "nowhere: error: cannot write a draft there: No such file or directory; set TMPDIR"

@@ -236,6 +236,36 @@ static void shards_become_smaller(void **state)
     arena_release(&arena);
 }
 
+/* A copy on a stream beside compute waits for a reduction: of a reduce_scatter it copies a shard,
+ * of an all_reduce, beside the gather of shards, the whole. */
+static void what_follows_an_all_reduce_is_whole(void **state)
+{
+    enum { BESIDE = 9 };
+    (void)state;
+    for (int scatter = 0; scatter <= 1; scatter++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct trace_planned planned;
+        struct trace trace = {.world_size = 8, .found = TRACE_ANNOTATED, .has_launches = true};
+        put(&trace, &arena, TRACE_COLLECTIVE, NCCL, PHASE_FORWARD, 5, 20, 30);
+        put(&trace, &arena, KERNEL_GEMM, COMPUTE, PHASE_BACKWARD, 10, 31, 500);
+        put(&trace, &arena, TRACE_COLLECTIVE, NCCL, PHASE_BACKWARD, 20, 501, 600);
+        put(&trace, &arena, KERNEL_COPY, BESIDE, PHASE_BACKWARD, 30, 601, 650);
+        trace.activities.at[2].kind = (int8_t)(scatter ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE);
+        vec_push(&trace.steps, (struct trace_step){20 * US, 650 * US, 0, 650 * US, 3});
+        const struct trace_plan_options options = {
+            .step = -1, .gpus = 16, .hw = &hw, .traced = &hw.gpu};
+        if (trace_plan(&planned, &(struct traced_rank){&trace, "t"}, 1, &options, &arena, &diag) !=
+            STATUS_OK)
+            fail_msg("%s", diag.text);
+        assert_int_equal(planned.grown, 2);
+        assert_int_equal(planned.sharded, scatter);
+        plan_release(&planned.plan);
+        trace_free(&trace);
+        arena_release(&arena);
+    }
+}
+
 /* On the faster GPU what is above the floor changes: 495 us of GEMM to a quarter, 29 of the
  * pointwise kernel to half; the floor is the new one where that is lower, 1 us for 2. */
 static void another_gpu_has_another_floor(void **state)
@@ -297,6 +327,7 @@ int main(void)
         cmocka_unit_test(the_same_on_as_many),
         cmocka_unit_test(a_collective_in_the_order_of_compute),
         cmocka_unit_test(shards_become_smaller),
+        cmocka_unit_test(what_follows_an_all_reduce_is_whole),
         cmocka_unit_test(another_gpu_has_another_floor),
         cmocka_unit_test(a_kernel_follows_what_ended),
     };

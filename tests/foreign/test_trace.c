@@ -100,6 +100,24 @@ static void steps_by_annotations(void **state)
     done(&r);
 }
 
+/* Microseconds since 1970 have more digits than a double: a kernel of 10 us, 0.1 us of nothing, and
+ * one of 9.9 us. */
+static void times_of_a_clock_are_exact(void **state)
+{
+    struct read r;
+    (void)state;
+    read_text(&r,
+        TRACE(STEP(1, 1735689600000000, 20) "," LAUNCH(1, 1735689600000000.000) "," LAUNCH(
+            2, 1735689600000001.001) "," KERNEL("gemm", 1, 1735689600000000.101,
+            10.000) "," KERNEL("gemm", 2, 1735689600000010.201, 9.900)),
+        -1);
+    assert_string_equal(r.diag.text, "");
+    assert_int_equal(r.trace.activities.n, 2);
+    const struct trace_activity *gemms = r.trace.activities.at;
+    assert_int_equal(gemms[1].start - gemms[0].end, 100000); /* picoseconds */
+    done(&r);
+}
+
 /* Where no kernel runs, in 200 us: the first is launched at 2 and begins at 10. The host is blocked
  * from 20 to 52 by the first, which ends at 50; loads data from 60 to 90, and has launched the
  * second at 102, which begins at 104 and ends at 120. An all-reduce runs from 121 to 150, for which
@@ -418,7 +436,7 @@ static void counted_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(steps_by_annotations),
-        cmocka_unit_test(why_no_kernel_runs),
+        cmocka_unit_test(times_of_a_clock_are_exact), cmocka_unit_test(why_no_kernel_runs),
         cmocka_unit_test(a_step_begins_where_the_gpu_is_said_to),
         cmocka_unit_test(steps_by_repetition), cmocka_unit_test(what_the_host_says_of_collectives),
         cmocka_unit_test(one_gpu_of_several), cmocka_unit_test(classes_by_name),

@@ -137,6 +137,39 @@ static void what_must_stay_is_printed_in_parts(void **state)
     table_free(&table);
 }
 
+/* A name with letters of more than one byte takes a column for each letter, as a head, as a cell,
+ * and where it is broken or cut. */
+static void letters_of_several_bytes_take_a_column(void **state)
+{
+    (void)state;
+    struct table table = {0};
+    table_column(&table, "größe", "", true);
+    table_column(&table, "µs", "", false);
+    const char *const cells[] = {"Zürich", "1", "Zurich", "12"};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+        table_cell(&table, cells[i]);
+    assert_printed(&table, 10, "größe   µs\nZürich   1\nZurich  12\n");
+    table_free(&table);
+
+    table = (struct table){0};
+    table_column(&table, "a", "", true);
+    table_column(&table, "b", "", false);
+    table_cell(&table, "äöü äöü äöü äöü");
+    table_cell(&table, "1");
+    table_cell(&table, "äöüäöüäöüäöüäöü");
+    table_cell(&table, "2");
+    assert_printed(&table, 14, "a            b\näöü äöü äöü  1\näöü\näöüäöüäöü..  2\n");
+    table_free(&table);
+
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    screen_wrap(out, "ä: ", "a\nb");
+    fclose(out);
+    assert_string_equal(text, "ä: a\n   b\n");
+    free(text);
+}
+
 static void marks_are_colours_where_there_are_colours(void **state)
 {
     (void)state;
@@ -191,6 +224,7 @@ int main(void)
         cmocka_unit_test(of_spare_columns_the_highest_rank_goes_first),
         cmocka_unit_test(long_texts_go_on_below_before_a_table_is_split),
         cmocka_unit_test(what_must_stay_is_printed_in_parts),
+        cmocka_unit_test(letters_of_several_bytes_take_a_column),
         cmocka_unit_test(marks_are_colours_where_there_are_colours),
         cmocka_unit_test(every_width_is_kept),
     };

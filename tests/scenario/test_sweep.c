@@ -82,6 +82,26 @@ static void an_override_frees_the_keys_beside_it(void **state)
     unload(loaded);
 }
 
+/* Three points that differ by their GPUs alone are one where those are given. */
+static void an_override_leaves_no_point_twice(void **state)
+{
+    (void)state;
+    static const char sweep[] =
+        BASE "sweep:\n  - {train.micro_batch: [2, 1, 1, 1], cluster.gpus: [8, 16, 32, 64]}\n";
+    const struct scenario_override one[] = {{"cluster.gpus", "16"}};
+    struct loaded *loaded = load_text(sweep, one, 1);
+    const int expected[][2] = {{2, 16}, {1, 16}};
+    assert_points(loaded, expected, 2);
+    unload(loaded);
+
+    const struct scenario_override list[] = {
+        {"cluster.gpus", "16"}, {"train.micro_batch", "[4, 2, 3]"}};
+    loaded = load_text(sweep, list, 2);
+    const int replaced[][2] = {{4, 16}, {2, 16}, {3, 16}};
+    assert_points(loaded, replaced, 3);
+    unload(loaded);
+}
+
 static void an_override_list_makes_a_new_last_axis(void **state)
 {
     (void)state;
@@ -141,6 +161,7 @@ int main(void)
         cmocka_unit_test(no_sweep_is_one_point),
         cmocka_unit_test(an_override_replaces_the_axis),
         cmocka_unit_test(an_override_frees_the_keys_beside_it),
+        cmocka_unit_test(an_override_leaves_no_point_twice),
         cmocka_unit_test(an_override_list_makes_a_new_last_axis),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);

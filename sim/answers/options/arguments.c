@@ -138,7 +138,33 @@ void argument_protocol(void *protocol, const struct argument *argument)
 void overrides_free(struct overrides *overrides)
 {
     vec_free(&overrides->list);
+    vec_free(&overrides->names);
     arena_release(&overrides->texts);
+}
+
+const char **overrides_names(const struct overrides *overrides, struct arena *arena)
+{
+    const char **names = ARENA_ARRAY(arena, const char *, overrides->list.n);
+    for (int i = 0; i < overrides->names.n && i < overrides->list.n; i++)
+        names[i] = overrides->names.at[i];
+    return names;
+}
+
+enum status overrides_load(struct scenario_set *out, const char *path,
+    const struct overrides *overrides, struct arena *arena, struct diag *diag)
+{
+    return scenario_load_from(out, path, overrides->list.at, overrides_names(overrides, arena),
+        ORIGIN_COMMAND_LINE, overrides->list.n, arena, diag);
+}
+
+/* Adds what an option other than --set says. */
+static void push_setting(
+    struct overrides *overrides, const char *option, const char *path, const char *text)
+{
+    while (overrides->names.n < overrides->list.n)
+        vec_push(&overrides->names, NULL);
+    vec_push(&overrides->names, arena_printf(&overrides->texts, "--%s", option));
+    vec_push(&overrides->list, (struct scenario_override){path, text});
 }
 
 /* --gpus 8,64: [8,64]. */
@@ -174,12 +200,11 @@ static void take_option(
         vec_push(&overrides->list, argument_override(argument, &overrides->texts));
         break;
     case OPTION_SEED:
-        vec_push(&overrides->list, (struct scenario_override){"run.seed", argument->text});
+        push_setting(overrides, option->name, "run.seed", argument->text);
         break;
     case OPTION_SETTING:
-        vec_push(&overrides->list,
-            (struct scenario_override){option->path,
-                option->text ? option->text : setting_text(argument->text, &overrides->texts)});
+        push_setting(overrides, option->name, option->path,
+            option->text ? option->text : setting_text(argument->text, &overrides->texts));
         break;
     case OPTION_TAKE:
         option->take(member, argument);

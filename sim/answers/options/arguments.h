@@ -54,9 +54,15 @@ enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };
 /* What is given with --set, its texts and the list in the heap until overrides_free(). */
 struct overrides {
     VEC(struct scenario_override) list;
+    VEC(const char *) names; /* "--gpus", of the first in the list; NULL, and the others: --set */
     struct arena texts;
 };
 void overrides_free(struct overrides *overrides);
+/* What messages call each of the list, as scenario_load_from() takes it. */
+const char **overrides_names(const struct overrides *overrides, struct arena *arena);
+/* scenario_load() with them. */
+enum status overrides_load(struct scenario_set *out, const char *path,
+    const struct overrides *overrides, struct arena *arena, struct diag *diag);
 
 /* Options beside the command's own: --wide, of one that prints tables (rows/table.h); with --jobs
  * N, of one that simulates several points. */

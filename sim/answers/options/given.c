@@ -8,7 +8,7 @@ enum status given_cluster(struct hw *hw, const struct hw_sources *sources,
     struct diag own = DIAG_INIT;
     for (int i = 0; i < n; i++) {
         struct config_doc *doc = NULL;
-        struct source_pos at = {.file = arena_printf(arena, "--set %s", list[i].key)};
+        struct source_pos at = {.file = scenario_override_name(&list[i], NULL, arena)};
         const char *path = hw_override_path(list[i].key, arena);
         if (scenario_override_parse(&doc, &list[i], at.file, &own) == STATUS_OK)
             config_assign(

@@ -7,12 +7,13 @@
  * of their head. If that is not enough, texts are whole again, and rows_table_print_parts() makes
  * several tables, each with the first column. A last line names what was left out.
  *
- * What is subtle: widths count bytes. Blanks behind a text are pending (*blanks) until more text
- * follows, so no line ends in them. COLUMNS goes before the terminal's own width, 0 is no limit;
- * a FILE in memory has none. */
+ * What is subtle: widths count characters, lengths of texts bytes. Blanks behind a text are pending
+ * (*blanks) until more text follows, so no line ends in them. COLUMNS goes before the terminal's
+ * own width, 0 is no limit; a FILE in memory has none. */
 #include "rows/table.h"
 
 #include "base/status.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -65,13 +66,19 @@ static int least_of(int a, int b)
     return a < b ? a : b;
 }
 
-/* Characters of the text's next line: up to its end or as many whole words as fit, one at least. */
+static int rows_table_wider(int width, const char *text)
+{
+    int own = utf8_width(text, (int)strlen(text));
+    return own > width ? own : width;
+}
+
+/* Bytes of the text's next line: up to its end or as many whole words as fit, one at least. */
 static int words_in(const char *text, int width)
 {
     int end = (int)strcspn(text, "\n"), taken = (int)strcspn(text, " \n");
     for (int next; taken < end; taken = next) {
         next = taken + 1 + (int)strcspn(text + taken + 1, " \n");
-        if (next > width)
+        if (utf8_width(text, next) > width)
             break;
     }
     return taken;
@@ -80,7 +87,7 @@ static int words_in(const char *text, int width)
 void screen_wrap(FILE *out, const char *head, const char *text)
 {
     enum { LONGEST = 100, SHORTEST = 20 };
-    int screen = screen_width(out), at = (int)strlen(head);
+    int screen = screen_width(out), at = rows_table_wider(0, head);
     int width = (screen > 0 ? least_of(screen, LONGEST) : LONGEST) - at;
     width = width > SHORTEST ? width : SHORTEST;
     for (const char *before = head; *text; before = "") {
@@ -167,13 +174,7 @@ void table_mark(struct table *table, enum table_mark mark)
     table->marks.at[table->cells.n - 1] = (char)mark;
 }
 
-static int rows_table_wider(int width, const char *text)
-{
-    int n = (int)strlen(text);
-    return n > width ? n : width;
-}
-
-/* Characters up to where a line may be broken: before a blank, or after what joins words ("fsdp.",
+/* Bytes up to where a line may be broken: before a blank, or after what joins words ("fsdp.",
  * "limit_", "TFLOPS/", but not "tokens/" of "tokens/s"). */
 static int piece(const char *text)
 {
@@ -193,8 +194,8 @@ static int longest_piece(const char *text)
 {
     int longest = 0;
     while (*text) {
-        int n = piece(text);
-        longest = n > longest ? n : longest;
+        int n = piece(text), own = utf8_width(text, n);
+        longest = own > longest ? own : longest;
         text += n + (text[n] == ' ');
     }
     return longest;
@@ -267,15 +268,18 @@ static void rows_table_fit(struct layout *layout, int width)
         find_widths(layout);
 }
 
-/* The i-th line, n characters, of a text that is broken so that pieces stay whole; NULL: it has
+/* The i-th line, n bytes, of a text that is broken so that pieces stay whole; NULL: it has
  * fewer. */
 static const char *broken_line(const char *text, int width, int i, int *n)
 {
     for (int line = 0; *text; line++) {
         int taken = piece(text), next;
-        while (text[taken] && (next = taken + (text[taken] == ' ') +
-                                      piece(text + taken + (text[taken] == ' '))) <= width)
-            taken = next;
+        for (; text[taken]; taken = next) {
+            next = taken + (text[taken] == ' ');
+            next += piece(text + next);
+            if (utf8_width(text, next) > width)
+                break;
+        }
         *n = taken;
         if (line == i)
             return text;
@@ -290,7 +294,7 @@ static const char *cell_line(const char *text, int width, int i, int *n)
 {
     for (int line = 0; *text; line++) {
         *n = words_in(text, width);
-        if (*n > width)
+        if (utf8_width(text, *n) > width)
             broken_line(text, width, 0, n);
         if (line == i)
             return text;
@@ -313,12 +317,13 @@ static int rows_table_count_lines(const char *text, int width)
 static void rows_table_print_text(
     const struct layout *layout, FILE *out, int c, const char *text, int n, char mark, int *blanks)
 {
-    int width = layout->width[c];
-    bool is_text = layout->table->columns.at[c].is_text, is_cut = n > width;
+    int width = layout->width[c], own = utf8_width(text, n);
+    bool is_text = layout->table->columns.at[c].is_text, is_cut = own > width;
     const char *colour = !layout->colour || mark == TABLE_PLAIN ? ""
                          : mark == TABLE_BAD                    ? SCREEN_RED
                                                                 : SCREEN_YELLOW;
-    int shown = is_cut ? width - (int)strlen(cut) : n, left = is_cut ? 0 : width - n;
+    int shown = is_cut ? utf8_bytes(text, width - (int)strlen(cut)) : n,
+        left = is_cut ? 0 : width - own;
     if (n > 0)
         fprintf(out, "%*s%s%.*s%s%s", *blanks + (is_text ? 0 : left), "", colour, shown, text,
             is_cut ? cut : "", *colour ? SCREEN_PLAIN : "");
@@ -426,7 +431,8 @@ static void rows_table_print_left_out(const struct layout *layout, FILE *out, in
             continue;
         const struct table_column *column = &layout->table->columns.at[c];
         const char *unit = column->unit, *open = *unit ? " (" : "", *shut = *unit ? ")" : "";
-        int n = (int)(strlen(column->name) + strlen(open) + strlen(unit) + strlen(shut));
+        int n = rows_table_wider(0, column->name) + rows_table_wider(0, unit) +
+                (int)(strlen(open) + strlen(shut));
         const char *joint = at == 0 ? begin : at + 3 + n > width ? ",\n  " : ", ";
         at = (*joint == ',' && joint[1] == '\n' ? 2 : at + (int)strlen(joint)) + n;
         fprintf(out, "%s%s%s%s%s", joint, column->name, open, unit, shut);
@@ -480,11 +486,10 @@ void table_print_row(FILE *out, const struct table *table)
         const char *begin = mark == TABLE_BAD        ? SCREEN_RED
                             : mark == TABLE_DOUBTFUL ? SCREEN_YELLOW
                                                      : "";
+        const char *name = rows_table_name_of(&arena, &table->columns.at[c]);
+        int blanks = width - rows_table_wider(0, name) + GAP;
         fputs(begin, out);
-        screen_wrap(out,
-            arena_printf(&arena, "%-*s%*s", width,
-                rows_table_name_of(&arena, &table->columns.at[c]), GAP, ""),
-            table->cells.at[c]);
+        screen_wrap(out, arena_printf(&arena, "%s%*s", name, blanks, ""), table->cells.at[c]);
         fputs(*begin ? SCREEN_PLAIN : "", out);
     }
     arena_release(&arena);

@@ -13,6 +13,7 @@
 #include "rows/words.h"
 
 #include "base/files.h"
+#include "base/utf8.h"
 #include "rows/table.h"
 
 #include <inttypes.h>
@@ -60,8 +61,8 @@ void words_lines(FILE *out, char *text)
     int width = screen_width(out);
     for (char *line; (line = strsep(&text, "\n"));) {
         int n = (int)strlen(line), taken = n, indent = (int)strspn(line, " ") + FURTHER;
-        if (width > 0 && n > width) {
-            for (taken = width; taken > indent && line[taken] != ' ';)
+        if (width > 0 && utf8_width(line, n) > width) {
+            for (taken = utf8_bytes(line, width); taken > indent && line[taken] != ' ';)
                 taken--;
             taken = taken > indent ? taken : n;
         }

@@ -24,3 +24,24 @@ size_t utf8_character(const char *text, size_t n, uint32_t *character)
     }
     return 0;
 }
+
+static bool utf8_begins(char byte)
+{
+    return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+int utf8_width(const char *text, int n)
+{
+    int width = 0;
+    for (int i = 0; i < n; i++)
+        width += utf8_begins(text[i]);
+    return width;
+}
+
+int utf8_bytes(const char *text, int width)
+{
+    int n = 0;
+    while (text[n] && (width > 0 || !utf8_begins(text[n])))
+        width -= utf8_begins(text[n++]);
+    return n;
+}

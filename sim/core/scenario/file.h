@@ -75,6 +75,8 @@ struct sweep_key {
     struct source_pos at;
     struct config_node values; /* a sequence */
     int axis;
+    bool lost;             /* a key of its axis was taken out; then: */
+    int *places, n_places; /* of the list that are swept; NULL: all */
 };
 struct sweep {
     VEC(struct sweep_key) keys;
@@ -90,8 +92,8 @@ void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *
 /* The key is not swept any more. */
 void sweep_drop(struct sweep *sweep, const char *path);
 /* Every key exists and stands once, every value fits its field, lists of an axis have one length,
- * not too many points. */
-void sweep_check(const struct sweep *sweep, struct arena *arena, struct diag *diag);
+ * not too many points. Finds the places of axes that lost a key. */
+void sweep_check(struct sweep *sweep, struct arena *arena, struct diag *diag);
 int sweep_points(const struct sweep *sweep); /* 1 without axes; the sweep has passed sweep_check */
 /* Put the values of a point in; the first axis varies slowest. */
 void sweep_assign(const struct sweep *sweep, int point, struct scenario *options,

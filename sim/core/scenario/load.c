@@ -241,6 +241,12 @@ static void scenario_load_read_file(struct loader *loader)
             join_assumptions(loader->read.assumptions, loader->arena, &loader->diag);
 }
 
+const char *scenario_override_name(
+    const struct scenario_override *override, const char *name, struct arena *arena)
+{
+    return name ? arena_strdup(arena, name) : arena_printf(arena, "--set %s", override->key);
+}
+
 enum status scenario_override_parse(struct config_doc **out,
     const struct scenario_override *override, const char *name, struct diag *diag)
 {
@@ -282,8 +288,7 @@ static void apply_override(struct loader *loader, const struct scenario_override
     const char *name, enum origin_kind kind)
 {
     struct config_doc *doc = NULL;
-    name = name ? arena_strdup(loader->arena, name)
-                : arena_printf(loader->arena, "--set %s", override->key);
+    name = scenario_override_name(override, name, loader->arena);
     if (scenario_override_parse(&doc, override, name, &loader->diag) != STATUS_OK)
         return;
     config_set_origin(doc, kind);
@@ -355,12 +360,13 @@ void strategy_word_take(struct scenario *options, const char *prefix,
 }
 
 enum status scenario_set_option(struct scenario_point *point,
-    const struct scenario_override *override, struct arena *arena, struct diag *diag)
+    const struct scenario_override *override, const char *name, struct arena *arena,
+    struct diag *diag)
 {
     struct config_doc *doc = NULL;
     struct config_origins said = {0};
     struct diag own = DIAG_INIT;
-    struct source_pos at = {.file = arena_printf(arena, "--set %s", override->key)};
+    struct source_pos at = {.file = scenario_override_name(override, name, arena)};
     if (scenario_override_parse(&doc, override, at.file, &own) == STATUS_OK)
         config_assign(scenario_key_path(override->key, arena), at, config_root(doc),
             &scenario_table, &point->options, arena, &said, &own);

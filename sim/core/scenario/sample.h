@@ -41,8 +41,8 @@ enum status scenario_uncertainty_load(
 void scenario_sample_prepare(
     struct scenario_result *results, struct arena *arenas, const struct scenario_set *set, int k);
 
-/* k samples of every point into results[i].samples (in arenas[i]), on all cores. work: known, keep
- * and progress count samples, those of a point together. */
+/* k samples of every point, at most INT_MAX of all, into results[i].samples (in arenas[i]), on all
+ * cores. work: known, keep and progress count samples, those of a point together. */
 enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas,
     const struct scenario_set *set, const struct scenario_uncertainty *uncertainty, int k,
     const struct scenario_work *work, struct diag *diag);

@@ -141,6 +141,10 @@ struct scenario_override { /* one --set key=value */
 enum status scenario_override_parse(struct config_doc **out,
     const struct scenario_override *override, const char *name, struct diag *diag);
 
+/* What messages and origins call it: name, or "--set KEY" where that is NULL. */
+const char *scenario_override_name(
+    const struct scenario_override *override, const char *name, struct arena *arena);
+
 /* Load a scenario file, apply overrides, expand the sweep, load models and topologies (each file
  * once), look up published figures, check everything that can be checked before simulating. On
  * failure diag holds every mistake found; nothing is returned. Settings that no point reads
@@ -204,9 +208,11 @@ struct scenario_result {
 };
 
 /* Sets one option of a point by its path, as --set does: no list, a strategy by a word, too. Then
- * scenario_prepare() completes the point. Texts live in the arena. */
+ * scenario_prepare() completes the point. name: as of scenario_load_from(). Texts live in the
+ * arena. */
 enum status scenario_set_option(struct scenario_point *point,
-    const struct scenario_override *override, struct arena *arena, struct diag *diag);
+    const struct scenario_override *override, const char *name, struct arena *arena,
+    struct diag *diag);
 
 /* A point of no file, of which options (scenario_default() and what was asked for), hardware, model
  * and origins are set, its attention too: lengths that follow from the model, noise as the cluster

@@ -3,7 +3,8 @@
  * Keys are kept in the order of their axes, and axes are numbered without gaps: sweep_assign()
  * finds an axis by walking the keys once, with a stride as of an array whose last axis varies
  * fastest. A value from outside takes the key out of its axis, or replaces its list in place; a new
- * list becomes the last axis. Removing the last key of an axis moves the later axes down.
+ * list becomes the last axis. Removing the last key of an axis moves the later axes down; removing
+ * another one leaves points that differed by it alone, of which the first stays.
  *
  * All values are assigned to a scratch scenario once before any point is built (check_values), so
  * that sweep_assign() can take a failure for a bug. */
@@ -40,8 +41,10 @@ void sweep_read(
             else
                 vec_push(&sweep->keys,
                     (struct sweep_key){
-                        scenario_key_path(arena_strdup(arena, config_text(key)), arena),
-                        config_pos(key), values, number});
+                        .path = scenario_key_path(arena_strdup(arena, config_text(key)), arena),
+                        .at = config_pos(key),
+                        .values = values,
+                        .axis = number});
         }
     }
 }
@@ -50,12 +53,16 @@ void sweep_read(
 static void remove_key(struct sweep *sweep, int i)
 {
     struct sweep_key *keys = sweep->keys.at;
-    int axis = keys[i].axis;
+    int axis = keys[i].axis, left = 0;
     sweep->keys.n--;
     memmove(keys + i, keys + i + 1, sizeof *keys * (size_t)(sweep->keys.n - i));
     for (int j = 0; j < sweep->keys.n; j++)
-        if (keys[j].axis == axis)
-            return;
+        if (keys[j].axis == axis) {
+            keys[j].lost = true;
+            left++;
+        }
+    if (left > 0)
+        return;
     for (int j = 0; j < sweep->keys.n; j++)
         keys[j].axis -= keys[j].axis > axis;
 }
@@ -86,6 +93,7 @@ void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *
             continue;
         if (list) {
             key.axis = sweep->keys.at[i].axis;
+            key.lost = sweep->keys.at[i].lost;
             sweep->keys.at[i] = key;
             return;
         }
@@ -128,20 +136,60 @@ static void sweep_check_key(const struct sweep *sweep, int i, struct diag *diag)
     }
 }
 
+/* Whether the keys of an axis have the same values at two places. */
+static bool sweep_is_alike(const struct sweep *sweep, int axis, int a, int b)
+{
+    for (int i = 0; i < sweep->keys.n; i++) {
+        const struct sweep_key *key = &sweep->keys.at[i];
+        struct config_node x = config_item(key->values, a), y = config_item(key->values, b);
+        if (key->axis == axis &&
+            (config_kind(x) != CONFIG_SCALAR || config_kind(y) != CONFIG_SCALAR ||
+                strcmp(config_text(x), config_text(y)) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Of an axis that lost a key, what differed by that key only is one point. */
+static void drop_repeated(struct sweep *sweep, struct arena *arena)
+{
+    for (int i = 0; i < sweep->keys.n; i++) {
+        struct sweep_key *key = &sweep->keys.at[i];
+        int n = config_count(key->values);
+        if (!key->lost)
+            continue;
+        key->places = ARENA_ARRAY(arena, int, n);
+        for (int place = 0; place < n; place++) {
+            int k = 0;
+            while (k < key->n_places && !sweep_is_alike(sweep, key->axis, key->places[k], place))
+                k++;
+            if (k == key->n_places)
+                key->places[key->n_places++] = place;
+        }
+    }
+}
+
+static int sweep_length(const struct sweep_key *key)
+{
+    return key->places ? key->n_places : config_count(key->values);
+}
+
 static int axis_length(const struct sweep *sweep, int axis)
 {
     int i = 0;
     while (sweep->keys.at[i].axis != axis)
         i++;
-    return config_count(sweep->keys.at[i].values);
+    return sweep_length(&sweep->keys.at[i]);
 }
 
-void sweep_check(const struct sweep *sweep, struct arena *arena, struct diag *diag)
+void sweep_check(struct sweep *sweep, struct arena *arena, struct diag *diag)
 {
     for (int i = 0; i < sweep->keys.n; i++) {
         sweep_check_key(sweep, i, diag);
         check_values(&sweep->keys.at[i], arena, diag);
     }
+    if (diag->n_errors == 0)
+        drop_repeated(sweep, arena);
     int64_t points = 1;
     for (int axis = 0; axis < axes(sweep); axis++) {
         points *= axis_length(sweep, axis);
@@ -170,11 +218,12 @@ void sweep_assign(const struct sweep *sweep, int point, struct scenario *options
         const struct sweep_key *key = &sweep->keys.at[i];
         if (key->axis != axis) { /* keys stand in the order of their axes */
             axis = key->axis;
-            int length = config_count(key->values);
+            int length = sweep_length(key);
             stride /= length;
             choice = point / stride % length;
         }
-        struct config_node value = config_item(key->values, choice);
+        struct config_node value =
+            config_item(key->values, key->places ? key->places[choice] : choice);
         config_assign(key->path, key->at, value, &scenario_table, options, arena, origins, &diag);
     }
     BUG_IF(diag.n_errors, "sweep_check let a value pass: %s", diag.text);

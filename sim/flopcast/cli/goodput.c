@@ -399,8 +399,7 @@ int cmd_goodput(int argc, char **argv)
         print_sources(stdout);
     if (command.file) {
         command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
-        scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n,
-            &command.arena, &diag);
+        overrides_load(&set, command.file, &command.overrides, &command.arena, &diag);
         if (diag.worst == STATUS_OK && command.db &&
             (command.measured.texts.n > 0 || set.n_measured > 0))
             diag_input(&diag, set.n_measured > 0 ? set.measured[0].at : (struct source_pos){0},

@@ -161,7 +161,7 @@ enum status memory_apply(struct memory_job *job, const struct memory_change *cha
     struct arena *arena, struct diag *diag)
 {
     for (int i = 0; i < change->n; i++)
-        if (scenario_set_option(&job->point, &change->settings[i], arena, diag) != STATUS_OK)
+        if (scenario_set_option(&job->point, &change->settings[i], NULL, arena, diag) != STATUS_OK)
             return diag->worst;
     return memory_check(job, diag);
 }

@@ -402,7 +402,7 @@ static struct scenario options_said(const struct memory_request *request, struct
     struct scenario_point point = {.options = scenario_default()};
     for (int i = 0; i < request->overrides.list.n; i++) {
         struct diag unsaid = DIAG_INIT;
-        scenario_set_option(&point, &request->overrides.list.at[i], arena, &unsaid);
+        scenario_set_option(&point, &request->overrides.list.at[i], NULL, arena, &unsaid);
     }
     return point.options;
 }
@@ -463,13 +463,14 @@ static enum status load_count(
     point->file = request->name;
     struct config_origin *origins =
         ARENA_ARRAY(arena, struct config_origin, request->overrides.list.n);
+    const char **names = overrides_names(&request->overrides, arena);
     for (int i = 0; i < request->overrides.list.n; i++) {
         const struct scenario_override *one = &request->overrides.list.at[i];
         origins[i] = (struct config_origin){scenario_key_path(one->key, arena),
-            {.file = arena_printf(arena, "--set %s", one->key), .line = 1, .column = 1},
+            {.file = scenario_override_name(one, names[i], arena), .line = 1, .column = 1},
             ORIGIN_COMMAND_LINE};
         if (strcmp(one->key, "noise") != 0)
-            scenario_set_option(point, one, arena, diag);
+            scenario_set_option(point, one, names[i], arena, diag);
     }
     point->origins.list.at = origins;
     point->origins.list.n = point->origins.list.capacity = request->overrides.list.n;
@@ -503,8 +504,8 @@ static enum status load_count(
 
 static enum status load_set(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
-    enum status status = scenario_load(&request->set, request->name, request->overrides.list.at,
-        request->overrides.list.n, arena, diag);
+    enum status status =
+        overrides_load(&request->set, request->name, &request->overrides, arena, diag);
     if (status == STATUS_OK)
         request->job.point = request->set.points[0];
     return status;

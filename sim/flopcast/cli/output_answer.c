@@ -488,7 +488,8 @@ const char *view_overrides(const struct view *view, const char *const *except)
                    strcmp(origins->list.at[k].path, origin->path) == 0;
         if (said)
             continue;
-        if (strcmp(origin->at.file, "--set noise") == 0) { /* noise=off sets many */
+        if (strcmp(origin->at.file, "--set noise") == 0 ||
+            strcmp(origin->at.file, "--no-noise") == 0) { /* noise=off sets many */
             text = quiet ? text : arena_printf(view->arena, "%s --no-noise", text);
             quiet = true;
             continue;

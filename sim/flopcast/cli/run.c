@@ -33,6 +33,7 @@
 #include "scenario/sure.h"
 
 #include <argp.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,8 +171,7 @@ static int cli_run_load_all(struct run *run)
     for (int i = 0; i < run->files.n; i++) {
         struct diag diag = DIAG_INIT;
         run->files.at[i] = files_find(&run->arena, FILES_SCENARIOS, run->files.at[i]);
-        scenario_load(&run->sets[i], run->files.at[i], run->overrides.list.at,
-            run->overrides.list.n, &run->arena, &diag);
+        overrides_load(&run->sets[i], run->files.at[i], &run->overrides, &run->arena, &diag);
         int status = cli_report(&diag);
         if (status != CLI_OK && worst != CLI_WORLD)
             worst = status;
@@ -179,9 +179,16 @@ static int cli_run_load_all(struct run *run)
     return worst;
 }
 
+/* Samples of all points are numbered by an int. */
 static int load_uncertainty(struct run *run)
 {
     struct diag diag = DIAG_INIT;
+    for (int i = 0; i < run->files.n; i++)
+        if (run->sets[i].n_points > INT_MAX / run->samples)
+            diag_input(&diag, (struct source_pos){.file = run->sets[i].file},
+                "%d points of %d samples each are more than %d simulations; sweep less, or take "
+                "fewer samples",
+                run->sets[i].n_points, run->samples, INT_MAX);
     scenario_uncertainty_load(&run->uncertainty, files_folder(&run->arena), &run->arena, &diag);
     return cli_report(&diag);
 }

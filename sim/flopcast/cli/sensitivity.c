@@ -172,8 +172,7 @@ int cmd_sensitivity(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
-    scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n,
-        &command.arena, &diag);
+    overrides_load(&set, command.file, &command.overrides, &command.arena, &diag);
     if (diag.worst == STATUS_OK)
         vary_refuse_several(&set, "`flopcast sensitivity` is of one", &command.arena, &diag);
     if (diag.worst == STATUS_OK) {

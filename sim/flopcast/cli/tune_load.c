@@ -82,18 +82,23 @@ static void load_with(struct scenario_set *out, struct tune_command *command,
     const struct variant *variant, bool split, struct diag *diag)
 {
     VEC(struct scenario_override) all = {0};
+    const char **said = overrides_names(&command->overrides, &command->arena);
+    const char **names = ARENA_ARRAY(&command->arena, const char *, command->overrides.list.n + 2);
     for (int i = 0; i < command->overrides.list.n; i++) {
         struct scenario_override at = command->overrides.list.at[i];
+        names[all.n] = said[i];
         if (split || (strcmp(at.key, PIPELINE) != 0 && strcmp(at.key, VIRTUAL) != 0))
             vec_push(&all, at);
     }
+    names[all.n] = NULL; /* of what may have been left out */
     if (variant)
         vec_push(&all, ((struct scenario_override){"strategy",
                            !command->strategy || tune_is_all(command) ? variant->strategy
                                                                       : command->strategy}));
     if (variant && variant->stack && !tune_given(command, "stack"))
         vec_push(&all, ((struct scenario_override){"stack", variant->stack}));
-    scenario_load(out, command->file, all.at, all.n, &command->arena, diag);
+    scenario_load_from(
+        out, command->file, all.at, names, ORIGIN_COMMAND_LINE, all.n, &command->arena, diag);
     vec_free(&all);
 }
 

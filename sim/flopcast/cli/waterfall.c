@@ -439,8 +439,7 @@ static void waterfall_load(struct scenario_set *set, struct explain *explain, st
     struct arena *arena = &explain->arena;
     explain->file = files_find(arena, FILES_SCENARIOS, explain->file);
     if (!explain->from != !explain->to &&
-        scenario_load(set, explain->file, explain->overrides.list.at, explain->overrides.list.n,
-            arena, diag) == STATUS_OK) {
+        overrides_load(set, explain->file, &explain->overrides, arena, diag) == STATUS_OK) {
         int64_t least = set->points[0].options.cluster.gpus, most = least;
         for (int i = 1; i < set->n_points; i++) {
             int64_t gpus = set->points[i].options.cluster.gpus;
@@ -457,7 +456,7 @@ static void waterfall_load(struct scenario_set *set, struct explain *explain, st
             (struct scenario_override){
                 "cluster.gpus", arena_printf(arena, "[%s, %s]", explain->from, explain->to)});
     int n = explain->overrides.list.n;
-    const char **names = ARENA_ARRAY(arena, const char *, n); /* NULL: --set KEY */
+    const char **names = overrides_names(&explain->overrides, arena);
     if (explain->from)
         names[n - 1] = "--from, --to";
     if (scenario_load_from(set, explain->file, explain->overrides.list.at, names,

@@ -11,6 +11,7 @@
 #include "model/model.h"
 #include "scenario/identity.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ struct emitter {
     struct emit_draft draft;
     const struct importer *importer;
     struct arena *arena;
+    char *file; /* where a draft's import lies, to be loaded */
 };
 
 bool emit_can(enum configuration_format format, const struct scenario_point *point)
@@ -112,20 +114,29 @@ static void emit_import(
         configuration_finish(config, &given, diag);
 }
 
-/* As `flopcast scenario import` writes it, and `flopcast run` reads it. */
-static enum status emit_load(struct scenario_set *set, const struct configuration *config,
-    struct arena *arena, struct diag *diag)
+/* A file of this run alone, in $TMPDIR. */
+static enum status emit_make_file(struct emitter *emitter, struct diag *diag)
 {
-    char path[] = "/tmp/flopcast-emit-XXXXXX";
-    int file = mkstemp(path);
-    FILE *out = file >= 0 ? fdopen(file, "w") : NULL;
+    const char *given = getenv("TMPDIR"), *folder = given && *given ? given : "/tmp";
+    emitter->file = arena_printf(emitter->arena, "%s/flopcast-emit-XXXXXX", folder);
+    int file = mkstemp(emitter->file);
+    if (file < 0)
+        return diag_io(diag, (struct source_pos){.file = folder},
+            "cannot write a draft there: %s; set TMPDIR to a folder with room", strerror(errno));
+    close(file);
+    return STATUS_OK;
+}
+
+/* As `flopcast scenario import` writes it, and `flopcast run` reads it. */
+static enum status emit_load(struct scenario_set *set, const struct emitter *emitter,
+    const struct configuration *config, struct arena *arena, struct diag *diag)
+{
+    FILE *out = fopen(emitter->file, "w");
     if (!out)
-        return diag_io(diag, (struct source_pos){.file = path}, "cannot write a draft there");
+        return diag_io(diag, (struct source_pos){.file = emitter->file}, "cannot write a draft");
     configuration_write(out, config, NULL);
     fclose(out);
-    enum status status = scenario_load(set, path, NULL, 0, arena, diag);
-    unlink(path);
-    return status;
+    return scenario_load(set, emitter->file, NULL, 0, arena, diag);
 }
 
 /* What a stack makes of the GPU is no setting. */
@@ -153,7 +164,7 @@ static int emit_value_of(const struct emitter *emitter, struct leaves *differ, b
     emit_import(&config, emitter, &diag);
     bool whole = diag.worst == STATUS_OK && config.missing.n == 0 &&
                  configuration_count(&config, FATE_NOT_UNDERSTOOD) == 0 &&
-                 emit_load(&set, &config, &scratch, &diag) == 0 && set.points;
+                 emit_load(&set, emitter, &config, &scratch, &diag) == 0 && set.points;
     int value = WORST;
     if (whole) {
         own.other = &set.points[0].options;
@@ -541,9 +552,10 @@ enum status emit_configuration(FILE *out, enum configuration_format format,
         .format = format, .target = *point, .importer = importer, .arena = &arena};
     BUG_IF(
         !emit_can(format, point), "%s has not this strategy", configuration_format_names[format]);
-    if (!importer) {
+    enum status status = importer ? emit_make_file(&emitter, diag) : STATUS_INPUT;
+    if (status != STATUS_OK) {
         arena_release(&arena);
-        return STATUS_INPUT;
+        return status;
     }
     take_as_trainers(&emitter.target, format);
     for (int i = 0; i < importer->n_begins; i++)
@@ -562,9 +574,10 @@ enum status emit_configuration(FILE *out, enum configuration_format format,
     drop_idle(&emitter, &best);
     if (format == CONFIGURATION_MEGATRON)
         emit_shape(&emitter.draft, importer, &emitter.target.model.shape, &arena);
-    enum status status = emit_check(&emitter, diag);
+    status = emit_check(&emitter, diag);
     if (status == STATUS_OK)
         emit_write(out, format, &emitter.draft, title);
+    unlink(emitter.file);
     vec_free(&emitter.draft.options);
     vec_free(&emitter.draft.said);
     arena_release(&arena);

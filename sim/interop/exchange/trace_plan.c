@@ -2,7 +2,7 @@
  * parallelism. Each traced rank becomes a program. Its items (trace_items.c) with their waits
  * (trace_order.c) are made into ops: kernels that take their recorded time, collectives over groups
  * which grow with the job (trace_ranks.c), messages, host time. Kernels that work on a shard (of
- * the optimizer, or beside gathers and reductions over growing groups) are divided by the growth; a
+ * the optimizer, or beside gathers and scatters over growing groups) are divided by the growth; a
  * kernel's floor time is not. Another GPU scales the time above the floor by class.
  *
  * What is subtle: a communicator does its collectives one after the other, whatever the stream, so
@@ -153,13 +153,13 @@ static bool is_beside(const struct maker *m, const struct item *item)
            item->activity->class != TRACE_COLLECTIVE;
 }
 
-/* A collective over a growing group, of this kind or, by `gathers` false, one that reduces. */
-static bool is_of_shards(const struct maker *m, const struct item *item, bool gathers)
+/* A collective of this kind over a growing group: gathers begin with shards, and scatters end with
+ * them. All others, all_reduce too, are of whole messages. */
+static bool is_of_shards(const struct maker *m, const struct item *item, enum coll_kind kind)
 {
     const struct trace_activity *activity = item->activity;
-    return activity && activity->class == TRACE_COLLECTIVE &&
-           ranks_grow(&m->job, m->traced, activity) &&
-           (activity->kind == COLL_ALL_GATHER) == gathers;
+    return activity && activity->class == TRACE_COLLECTIVE && activity->kind == (int)kind &&
+           ranks_grow(&m->job, m->traced, activity);
 }
 
 /* Where a stream of the framework has both: what lies directly before a gather, or behind a
@@ -178,9 +178,9 @@ static void find_neighbours(const struct maker *m)
         if (before < 0)
             continue;
         const struct item *other = &items->list.at[before];
-        bool scatters = other->activity->kind == COLL_REDUCE_SCATTER;
-        m->traced->on_shard[before] |= is_of_shards(m, item, true) && is_beside(m, other);
-        m->traced->on_shard[i] |= scatters && is_of_shards(m, other, false) && is_beside(m, item);
+        m->traced->on_shard[before] |=
+            is_of_shards(m, item, COLL_ALL_GATHER) && is_beside(m, other);
+        m->traced->on_shard[i] |= is_of_shards(m, other, COLL_REDUCE_SCATTER) && is_beside(m, item);
     }
     free(last);
 }
@@ -203,8 +203,10 @@ static void find_shards(const struct maker *m)
         if (on & PLAN_PREVIOUS_STEP)
             continue;
         const struct item *waiter = &items->list.at[i], *awaited = &items->list.at[on];
-        m->traced->on_shard[on] |= is_of_shards(m, waiter, true) && is_beside(m, awaited);
-        m->traced->on_shard[i] |= is_of_shards(m, awaited, false) && is_beside(m, waiter);
+        m->traced->on_shard[on] |=
+            is_of_shards(m, waiter, COLL_ALL_GATHER) && is_beside(m, awaited);
+        m->traced->on_shard[i] |=
+            is_of_shards(m, awaited, COLL_REDUCE_SCATTER) && is_beside(m, waiter);
     }
     find_neighbours(m);
 }

@@ -43,10 +43,10 @@
  * weak scaling. Messages are whole (coll.h), so gathers and reductions of shards keep their bytes.
  * Kernels on a shard become shorter by as much as the groups grow, down to their floor: where a
  * growing group gathers or reduces and scatters, kernels of the optimizer, and kernels of other
- * streams than compute that a gather waits for or that wait for a reduction. Where texts are given
- * as sharded, the kernels whose names have one of them instead, as where all reduce all gradients
- * and each then updates a part (BF16_Optimizer of DeepSpeed). What the host does for each rank
- * (DeepSpeed's ZeRO-3 cuts gradients into slices in Python) is not known to grow.
+ * streams than compute that a gather waits for or that wait for a reduce_scatter. Where texts are
+ * given as sharded, the kernels whose names have one of them instead, as where all reduce all
+ * gradients and each then updates a part (BF16_Optimizer of DeepSpeed). What the host does for each
+ * rank (DeepSpeed's ZeRO-3 cuts gradients into slices in Python) is not known to grow.
  *
  * Another GPU: durations above the floor change by class, GEMM and attention by peak x efficiency
  * in BF16 (FP16 where one of the two lacks it) and what is sustained of it, copies from and to the

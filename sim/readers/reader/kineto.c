@@ -6,8 +6,8 @@
  * bytes of its inputs and, where two tensors side by side can be multiplied or are queries and
  * keys, the size of the product.
  *
- * What is subtle: times are microseconds with three decimals; whole part and fraction are converted
- * to nanoseconds separately, so that nothing is lost behind what a double holds. Arguments of any
+ * What is subtle: times are microseconds with three decimals; whole part and fraction are read
+ * separately, as text, so that nothing is lost behind what a double holds. Arguments of any
  * kind of event may have the same keys with other kinds of values, so a value that is no integer
  * counts as absent. */
 #include "reader/kineto.h"
@@ -16,6 +16,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -134,8 +135,15 @@ static enum status kineto_take_time(
     static const double most_us = 4e15, ns_per_us = 1e3;
     if (!json_number(scalar, us) || !isfinite(*us) || fabs(*us) > most_us)
         return wrong_number(r, scalar);
-    double whole = trunc(*us);
-    *out = (int64_t)whole * 1000 + llround((*us - whole) * ns_per_us);
+    /* The decimals are read apart, as a double of microseconds since 1970 has steps of 0.25. */
+    char *decimals;
+    int64_t whole = strtoll(scalar->text, &decimals, 10);
+    double part = copysign(strtod(decimals, NULL), *us);
+    if (strspn(decimals, ".0123456789") < strlen(decimals)) { /* an exponent */
+        whole = (int64_t)*us;
+        part = *us - (double)whole;
+    }
+    *out = whole * 1000 + llround(part * ns_per_us);
     return STATUS_OK;
 }
 
