@@ -1,11 +1,10 @@
 /* What curves lose, a number of the file of intervals. Counts, medians and percentiles of rows
  * are SQL (tables.h).
  *
- * Only data parallelism alone counts (DDP, FSDP), each ratio to its curve's smallest cluster.
- * The losses, measured and predicted, are means over rows. The standard error of their
- * difference is that of one mean a maker, not of rows: one maker's runs are off together. Rows
- * off by more than 100 % are left out. A maker is what stands before the first comma of a
- * source. */
+ * Only data parallelism alone counts (DDP, FSDP), each ratio to its curve's smallest cluster. The
+ * losses, measured and predicted, are means over makers of each one's mean, as one maker's runs are
+ * off together; the standard error of their difference is that of these means. Rows off by more
+ * than 100 % are left out. A maker is what stands before the first comma of a source. */
 #include "validate/validate.h"
 
 #include <math.h>
@@ -33,42 +32,45 @@ static bool summary_is_data_parallel(const struct validate_row *row)
     return ours && (strcmp(row->layout, "DP") == 0 || strcmp(row->layout, "one GPU") == 0);
 }
 
+struct maker_loss {
+    const char *source; /* of its first row */
+    double measured, predicted;
+    int n;
+};
+
 struct validate_loss validate_loss(const struct validate_table *table)
 {
     static const double MOST_OFF = 1;
     struct validate_loss loss = {0};
-    const struct validate_row *rows = table->rows.at;
-    double *sums = xcalloc((size_t)table->rows.n + 1, sizeof *sums), squares = 0, sum = 0;
-    int *counts = xcalloc((size_t)table->rows.n + 1, sizeof *counts),
-        *of = xcalloc((size_t)table->rows.n + 1, sizeof *of);
+    struct maker_loss *makers = xcalloc((size_t)table->rows.n + 1, sizeof *makers);
     for (int r = 0; r < table->rows.n; r++) {
-        if (doublings(table, &rows[r]) <= 0 || !summary_is_data_parallel(&rows[r]) ||
-            fabs(rows[r].error) > MOST_OFF)
+        const struct validate_row *row = &table->rows.at[r];
+        if (doublings(table, row) <= 0 || !summary_is_data_parallel(row) ||
+            fabs(row->error) > MOST_OFF)
             continue;
-        int s = 0;
-        while (s < loss.sources && !validate_same_maker(rows[of[s]].source, rows[r].source))
-            s++;
-        if (s == loss.sources)
-            of[loss.sources++] = r;
-        double lacking = rows[r].predicted_ratio - rows[r].measured_ratio;
-        sums[s] += lacking;
-        counts[s]++;
+        struct maker_loss *maker = makers;
+        while (maker->n > 0 && !validate_same_maker(maker->source, row->source))
+            maker++;
+        maker->source = row->source;
+        maker->measured += 1 - row->measured_ratio;
+        maker->predicted += 1 - row->predicted_ratio;
+        maker->n++;
         loss.n++;
-        loss.too_small += lacking > 0;
-        loss.measured += 1 - rows[r].measured_ratio;
-        loss.predicted += 1 - rows[r].predicted_ratio;
+        loss.too_small += row->predicted_ratio > row->measured_ratio;
     }
-    for (int s = 0; s < loss.sources; s++) {
-        sum += sums[s] / counts[s];
-        squares += sums[s] / counts[s] * sums[s] / counts[s];
+    double squares = 0, n = 0;
+    for (const struct maker_loss *maker = makers; maker->n > 0; maker++, n++) {
+        double measured = maker->measured / maker->n, predicted = maker->predicted / maker->n;
+        loss.measured += measured;
+        loss.predicted += predicted;
+        squares += (measured - predicted) * (measured - predicted);
     }
-    double n = loss.sources;
+    loss.sources = (int)n;
+    if (n > 0)
+        loss.measured /= n, loss.predicted /= n;
+    double mean = loss.measured - loss.predicted;
     if (n > 1)
-        loss.std_error = sqrt(fmax(0, squares / n - sum / n * sum / n) / (n - 1));
-    loss.measured /= loss.n ? loss.n : 1;
-    loss.predicted /= loss.n ? loss.n : 1;
-    free(of);
-    free(counts);
-    free(sums);
+        loss.std_error = sqrt(fmax(0, squares / n - mean * mean) / (n - 1));
+    free(makers);
     return loss;
 }

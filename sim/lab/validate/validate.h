@@ -180,9 +180,9 @@ uint64_t validate_settings_digest(const struct csv_table *csv, int row);
 void validate_check_units(const struct validate_table *table, struct diag *diag);
 
 /* What curves of data parallelism alone (DDP, FSDP) lose to their smallest cluster, in the mean
- * over their ratios; rows more than 2 x off do not count. std_error: of the mean of measured -
- * predicted, sources drawn with replacement in thought: the standard deviation of the sources'
- * means over the root of their number. */
+ * over makers of the mean over each one's ratios; rows more than 2 x off do not count. std_error:
+ * of the mean of measured - predicted: the standard deviation of the makers' means over the root of
+ * their number. */
 struct validate_loss {
     int n, too_small, sources;
     double measured, predicted, std_error; /* shares of the smallest cluster's speed */
