@@ -83,7 +83,7 @@ static void it_holds_for_makers_that_are_left_out(void **state)
     printf("given the smallest of a curve: %d rows, %.1f %% median, %.1f %% inside\n", given->rows,
         100 * given->median, 100 * given->covered);
     assert_true(given->median <= 0.6 * given->before_median && given->p90 < given->before_p90);
-    assert_true(given->covered >= 0.85 && given->covered <= 0.95 &&
+    assert_true(given->covered >= 0.84 && given->covered <= 0.96 && /* 367 rows of 16 makers */
                 given->width < 0.6 * left.by_terms.width);
     struct {
         const char *framework;
