@@ -15,10 +15,10 @@ void command_take(const struct command_row *table)
 }
 
 /* The program itself has the name "". */
-const char *command_example(const char *whole)
+const char *command_example(const char *command)
 {
     static const char program[] = "flopcast";
-    const char *name = whole + strlen(program);
+    const char *name = command + strlen(program);
     name += *name == ' ';
     for (const struct command_row *at = command_table; at && at->name; at++)
         if (strcmp(name, at->name) == 0)

@@ -68,8 +68,9 @@ enum status store_answer_put(struct store_answer *answer, const char *part,
     const struct record_cell *cells, int n, struct diag *diag)
 {
     char *text = json_of(cells, n);
+    int64_t position = answer->rows++;
     enum status status = insert_row(answer->store, "INTO answer_row",
-        RECORD_CELLS(cell_int("answer_id", answer->id), cell_int("position", answer->rows++),
+        RECORD_CELLS(cell_int("answer_id", answer->id), cell_int("position", position),
             cell_text("part", part), cell_text("cells", text)),
         what, diag);
     free(text);

@@ -247,7 +247,7 @@ enum status store_run_begin(struct store_run **out, struct store *store,
     BUG_IF(n == 0, "a run without points");
     struct store_run *run = xcalloc(1, sizeof *run);
     *run = (struct store_run){.store = store,
-        .put = {store},
+        .put = {.store = store},
         .options = *options,
         .points = xcalloc((size_t)n, sizeof *run->points)};
     *out = NULL;

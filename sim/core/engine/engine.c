@@ -40,8 +40,8 @@ void engine_prepare(struct engine *engine, uint32_t kind, engine_preparer prepar
 
 void engine_begin_at(struct engine *engine, ps_t time)
 {
-    BUG_IF(engine->seq > 0 || time < 0, "%llu events were scheduled",
-        (unsigned long long)engine->seq);
+    BUG_IF(
+        engine->seq > 0 || time < 0, "%llu events were scheduled", (unsigned long long)engine->seq);
     engine->now = time;
 }
 

@@ -516,7 +516,7 @@ int cli_main(int argc, char **argv)
         "scenario can set, 'help models' the models, 'help clusters' what a cluster file holds "
         "(nodes, gpus, stacks).");
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
-    char name[] = "flopcast";
+    static char name[] = "flopcast";
     argv[0] = name;
     command_take(flopcast_commands);
     const struct argp argp = {

@@ -27,25 +27,28 @@
 /* How a column is written and read: MADE by who writes it, else the member of a row. */
 static const struct stored_column {
     const char *name;
-    enum { MADE, TEXT, NUMBER, COUNT } kind;
     size_t to;      /* in struct validate_row, where it is read into; 0: not by itself */
     double missing; /* of a number: an empty cell */
-    bool later;     /* came after files were written; empty where a file lacks it */
+    enum { MADE, TEXT, NUMBER, COUNT } kind;
+    bool later; /* came after files were written; empty where a file lacks it */
 } columns[] = {
 #define TO(member) offsetof(struct validate_row, member)
     {.name = "file"}, {.name = "base", .later = true}, {.name = "id"}, {.name = "settings"},
     {.name = "inputs", .to = TO(inputs), .later = true},
-    {.name = "made_by", .to = TO(made_by), .later = true}, {.name = "model", TEXT, TO(model)},
-    {.name = "gpu", TEXT, TO(gpu)}, {.name = "strategy", TEXT, TO(strategy)},
-    {.name = "framework", TEXT, TO(framework)}, {.name = "layout", TEXT, TO(layout)},
-    {.name = "status"}, {.name = "reason", TEXT, TO(reason)},
-    {.name = "waiting_share", NUMBER, TO(waiting_share), .missing = -1},
-    {.name = "tokens_per_s_per_gpu", NUMBER, TO(predicted.tokens_per_s_per_gpu)},
-    {.name = "tflops_per_gpu", NUMBER, TO(predicted.tflops_per_gpu)},
-    {.name = "step_time_s", NUMBER, TO(predicted.step_time_s)},
-    {.name = "peak_allocated_bytes", NUMBER, TO(predicted.peak_allocated_bytes)},
-    {.name = "peak_reserved_bytes", NUMBER, TO(predicted.peak_reserved_bytes)},
-    {.name = "mfu", NUMBER, TO(mfu)}, {.name = "node_gpus", COUNT, TO(node_gpus), .later = true}
+    {.name = "made_by", .to = TO(made_by), .later = true},
+    {.name = "model", .to = TO(model), .kind = TEXT}, {.name = "gpu", .to = TO(gpu), .kind = TEXT},
+    {.name = "strategy", .to = TO(strategy), .kind = TEXT},
+    {.name = "framework", .to = TO(framework), .kind = TEXT},
+    {.name = "layout", .to = TO(layout), .kind = TEXT}, {.name = "status"},
+    {.name = "reason", .to = TO(reason), .kind = TEXT},
+    {.name = "waiting_share", .to = TO(waiting_share), .kind = NUMBER, .missing = -1},
+    {.name = "tokens_per_s_per_gpu", .to = TO(predicted.tokens_per_s_per_gpu), .kind = NUMBER},
+    {.name = "tflops_per_gpu", .to = TO(predicted.tflops_per_gpu), .kind = NUMBER},
+    {.name = "step_time_s", .to = TO(predicted.step_time_s), .kind = NUMBER},
+    {.name = "peak_allocated_bytes", .to = TO(predicted.peak_allocated_bytes), .kind = NUMBER},
+    {.name = "peak_reserved_bytes", .to = TO(predicted.peak_reserved_bytes), .kind = NUMBER},
+    {.name = "mfu", .to = TO(mfu), .kind = NUMBER},
+    {.name = "node_gpus", .to = TO(node_gpus), .kind = COUNT, .later = true}
 #undef TO
 };
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
