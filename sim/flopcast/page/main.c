@@ -9,26 +9,35 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *whole;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-    {"run", "flopcast run", cmd_run},
-    {"memory", "flopcast memory", cmd_memory},
-    {"capacity", "flopcast capacity", cmd_capacity},
-    {"tune", "flopcast tune", cmd_tune},
-};
+int cmd_run(int argc, char **argv);
+int cmd_memory(int argc, char **argv);
+int cmd_capacity(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
+
+static const struct command_row commands[] = {
+    {.name = "run", .example = "flopcast run t5_scaling", .run = cmd_run},
+    {.name = "memory",
+        .example = "flopcast memory llama2-7b --strategy zero3 --gpus 64",
+        .run = cmd_memory},
+    {.name = "capacity",
+        .example = "flopcast capacity llama2-7b --gpu h100 --seq-len 2048",
+        .run = cmd_capacity},
+    {.name = "tune",
+        .example = "flopcast tune llama2_7b_h100_fsdp --set cluster.gpus=64",
+        .run = cmd_tune},
+    {0}};
 
 int main(int argc, char **argv)
 {
     argp_err_exit_status = CLI_INPUT;
     gsl_set_error_handler_off();
-    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) {
+    command_take(commands);
+    for (const struct command_row *at = commands; argc > 1 && at->name; at++)
+        if (strcmp(argv[1], at->name) == 0) {
             char whole[32];
-            snprintf(whole, sizeof whole, "%s", commands[i].whole);
+            snprintf(whole, sizeof whole, "flopcast %s", at->name);
             argv[1] = whole;
-            return commands[i].run(argc - 1, argv + 1);
+            return at->run(argc - 1, argv + 1);
         }
     fprintf(stderr, "flopcast: the page has the commands run, memory, capacity and tune\n");
     return CLI_INPUT;
