@@ -435,9 +435,6 @@ static void sim_close(struct sim *sim)
     vec_free(&sim->measure.spans);
     vec_free(&sim->measure.host_spans);
     vec_free(&sim->measure.busy);
-    vec_free(&sim->warm.spans);
-    vec_free(&sim->warm.busy);
-    vec_free(&sim->warm.host_spans);
     free(sim);
 }
 

@@ -314,10 +314,6 @@ struct warm {
     struct rank *ranks;   /* NULL: it was not taken */
     struct queue *queues; /* n_queues of each, in the order of programs */
     int32_t steps;        /* that all of them have ended */
-    /* What ranks that are traced had done of the last step by then: hosts are ahead. */
-    VEC(struct exec_span) spans;
-    VEC(struct exec_span) busy;
-    VEC(struct exec_host_span) host_spans;
 };
 
 struct sim {
@@ -638,7 +634,8 @@ void trace_record(struct sim *sim, int rank, int queue, struct exec_span span);
 /* trace_gaps: the compute queue of a rank begins a kernel at this instant, or has ended one. */
 void trace_busy(struct sim *sim, int rank, bool begins);
 void trace_host_step(struct sim *sim, int rank); /* the host begins a step */
-/* Nothing of the last step is in the timeline but what is in that of sim->after. */
+/* The timeline has what that of sim->after has: what was done of the last step before it was taken
+ * (warm.c). */
 void trace_resume(struct sim *sim);
 /* The host burst up to host_end is over; what keeps the host from going on ends now, or is nothing.
  */

@@ -161,31 +161,24 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
     vec_push(&sim->measure.host_spans, span);
 }
 
+/* Of a list of the quiet run what the one that stands for rank r has there, as the rank's own. */
+#define RESUME(sim, r, list, type)                                                                 \
+    for (int i = 0; i < (sim)->after->measure.list.n; i++) {                                       \
+        type span = (sim)->after->measure.list.at[i];                                              \
+        if (span.rank != (sim)->ranks[r].program)                                                  \
+            continue;                                                                              \
+        span.rank = (r);                                                                           \
+        vec_push(&(sim)->measure.list, span);                                                      \
+    }
+
 void trace_resume(struct sim *sim)
 {
-    const struct warm *warm = &sim->after->warm;
     for (int r = 0; r < sim->n_ranks && sim->measure.traced; r++) {
-        for (int i = 0; i < warm->spans.n && sim->measure.traced[r]; i++) {
-            struct exec_span span = warm->spans.at[i];
-            bool its_own = span.rank == sim->ranks[r].program;
-            span.rank = r;
-            if (its_own)
-                vec_push(&sim->measure.spans, span);
-        }
-        for (int i = 0; i < warm->busy.n && sim->measure.traced[r]; i++) {
-            struct exec_span span = warm->busy.at[i];
-            bool its_own = span.rank == sim->ranks[r].program;
-            span.rank = r;
-            if (its_own)
-                vec_push(&sim->measure.busy, span);
-        }
-        for (int i = 0; i < warm->host_spans.n && sim->measure.traced[r]; i++) {
-            struct exec_host_span span = warm->host_spans.at[i];
-            bool its_own = span.rank == sim->ranks[r].program;
-            span.rank = r;
-            if (its_own)
-                vec_push(&sim->measure.host_spans, span);
-        }
+        if (!sim->measure.traced[r])
+            continue;
+        RESUME(sim, r, spans, struct exec_span)
+        RESUME(sim, r, busy, struct exec_span)
+        RESUME(sim, r, host_spans, struct exec_host_span)
     }
 }
 

@@ -56,14 +56,7 @@ void warm_take(struct sim *sim)
     for (warm->steps = 0; sim->measure.step_ranks[warm->steps] == sim->n_ranks;)
         warm->steps++;
     warm->now = sim->machine->engine.now;
-    warm->spans.n = warm->busy.n = warm->host_spans.n = 0;
-    for (int i = 0; i < sim->measure.spans.n; i++)
-        vec_push(&warm->spans, sim->measure.spans.at[i]);
-    for (int i = 0; i < sim->measure.busy.n; i++)
-        vec_push(&warm->busy, sim->measure.busy.at[i]);
-    for (int i = 0; i < sim->measure.host_spans.n; i++)
-        vec_push(&warm->host_spans, sim->measure.host_spans.at[i]);
-    sim->measure.traced = NULL; /* nobody asks for what comes now */
+    sim->measure.traced = NULL; /* its timeline ends here, and stays for trace_resume() */
 }
 
 static void resume_rank(struct sim *sim, int r)
