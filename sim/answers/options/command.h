@@ -7,8 +7,6 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
-
 enum { CLI_OK = 0, CLI_WORLD = 1, CLI_INPUT = 2 };
 
 /* A command says all of itself in the file of its function, which gets its whole name as argv[0]
@@ -20,7 +18,7 @@ enum { CLI_OK = 0, CLI_WORLD = 1, CLI_INPUT = 2 };
  * function, place in lists, name of one to three words, enum command_flag, what it does in a line,
  * and the example that --help and its manual page open with (lines of at most 68 characters; a test
  * runs each as it stands; NULL: none). For the compiler it is the function's declaration;
- * CMakeLists.txt finds it in the folders of all programs, as a line that begins with COMMAND( and a
+ * commands.cmake finds it in the folders of all programs, as a line that begins with COMMAND( and a
  * line that ends with );, and makes of it each program's table: of flopcast the commands of all, of
  * another program its own. */
 #define COMMAND(function, ...) int function(int argc, char **argv)

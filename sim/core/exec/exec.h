@@ -155,7 +155,7 @@ struct exec_options {
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands
                                for every rank */
     int n_trace_ranks;
-    bool trace_gaps; /* the timeline has what scenario_comm() (study/comm.h) looks at: compute
+    bool trace_gaps; /* the timeline has what collectives and gaps of compute need: compute
                         kernels that follow each other without a gap are one span, with the place of
                         the first; of hosts that they waited */
     struct degrade_events link_events,

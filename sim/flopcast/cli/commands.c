@@ -41,7 +41,7 @@ COMMAND(cmd_group, 38, "scenario", COMMAND_GROUP,
     "    --topology h100-8x400g --gpus 64 --out mine.yaml");
 COMMAND(cmd_help, 42, "help", COMMAND_NO_PAGE, "explain a command", "flopcast help settings");
 
-/* Made by CMakeLists.txt. */
+/* Made by options/commands.cmake. */
 extern const struct command_row flopcast_commands[];
 
 /* From `at` on the first that is in lists, a command or an action of one; NULL: there is no more.

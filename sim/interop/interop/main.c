@@ -1,7 +1,7 @@
 /* flopcast-interop: other programs' files; flopcast starts it (options/program.h). */
 #include "options/program.h"
 
-extern const struct command_row interop_commands[]; /* made by CMakeLists.txt (options/command.h) */
+extern const struct command_row interop_commands[]; /* made by options/commands.cmake */
 
 int main(int argc, char **argv)
 {
