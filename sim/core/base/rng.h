@@ -35,7 +35,7 @@ double rng_gaussian(struct rng_stream *stream, double sigma);        /* mean 0 *
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma); /* mean 1, log-sd sigma */
 /* The same where many are drawn with one sigma: its quantile function in RNG_PARTS parts of equal
  * probability, each a straight line but the first and the last, which are drawn as they are. The
- * mean of draws is off by less than 1e-6 and their standard deviation by 0.05 % for sigma up to
+ * mean of draws is off by less than 2e-6 and their standard deviation by 0.05 % for sigma up to
  * 0.05; a draw is one step of the stream, always. */
 enum { RNG_PARTS = 256 };
 struct rng_lognormal {
