@@ -432,16 +432,16 @@ static void communicator_finish(struct sim *sim, const struct ended *comm, struc
 {
     struct rank *rank = &sim->ranks[party.rank];
     struct queue *queue = &rank->queues[party.queue];
-    double moving_s = s_from_ps(sim->machine->engine.now - comm->start);
     queue->last_moved = comm->start;
     if (measuring(sim, queue->step)) {
         const struct plan_op *op = queue_op(queue);
-        double wait_s = s_from_ps(comm->start - queue->started);
-        rank->spent.comm[idle_serves(sim, op)].moving_s += moving_s;
-        rank->spent.stage_wait_s += idle_meets_stages(sim, op) ? wait_s : 0;
-        rank->spent.comm_s += moving_s;
-        rank->spent.comm_latency_s += comm->cost.latency_s;
-        rank->spent.comm_wait_s += wait_s;
+        double wait = (double)(comm->start - queue->started),
+               moving = (double)(sim->machine->engine.now - comm->start);
+        rank->spent.comm[idle_serves(sim, op)].moving_s += moving;
+        rank->spent.stage_wait_s += idle_meets_stages(sim, op) ? wait : 0;
+        rank->spent.comm_s += moving;
+        rank->spent.comm_latency_s += (double)ps_from_s(comm->cost.latency_s);
+        rank->spent.comm_wait_s += wait;
     }
     if (tracing(sim, party.rank, party.queue))
         trace_record(sim, party.rank, party.queue,
@@ -449,7 +449,7 @@ static void communicator_finish(struct sim *sim, const struct ended *comm, struc
                 .moving = comm->start,
                 .bus_bytes = comm->cost.bus_bytes,
                 .latency_s = comm->cost.latency_s,
-                .bound = bound_of(sim, comm, moving_s),
+                .bound = bound_of(sim, comm, s_from_ps(sim->machine->engine.now - comm->start)),
                 .algorithm = (int)comm->cost.algorithm,
                 .protocol = (int)comm->cost.protocol});
     queue_finish(sim, party.rank, party.queue);

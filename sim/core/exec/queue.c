@@ -61,10 +61,9 @@ void queue_count(struct sim *sim, struct rank *rank, int queue_index, ps_t end)
     struct queue *queue = &rank->queues[queue_index];
     if (queue_index == STREAM_COMPUTE && measuring(sim, queue->step)) {
         double spent_ps = queue->spent_ps + (double)(end - queue->started);
-        rank->spent.compute_s += spent_ps / (double)PS_PER_S;
-        rank->spent.contention_s += (spent_ps - (double)queue->alone_ps) / (double)PS_PER_S;
-        rank->spent.optimizer_s +=
-            queue_op(queue)->phase == PHASE_OPTIMIZER ? spent_ps / (double)PS_PER_S : 0;
+        rank->spent.compute_s += spent_ps;
+        rank->spent.contention_s += spent_ps - (double)queue->alone_ps;
+        rank->spent.optimizer_s += queue_op(queue)->phase == PHASE_OPTIMIZER ? spent_ps : 0;
     }
     queue->done++;
     rank->done++;

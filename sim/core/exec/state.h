@@ -161,7 +161,8 @@ struct rank {
     struct ahead ahead;
     struct rng_stream host_noise, pauses;
     ps_t next_pause;             /* of the host; PS_NEVER: none */
-    struct exec_breakdown spent; /* seconds, since measuring began */
+    /* Since measuring began, in picoseconds: whole numbers, whose sums are the same in any order. */
+    struct exec_breakdown spent;
 };
 
 /* Ranks that run collectives of one process group one after the other, or messages from one rank to
@@ -444,6 +445,8 @@ void warm_resume(struct sim *sim);
 
 /* timing.c */
 void timing_result(struct sim *sim);
+/* Adds a multiple of a breakdown to another one. */
+void timing_add(struct exec_breakdown *sum, const struct exec_breakdown *part, double times);
 
 /* queue.c */
 void queue_try_all(struct sim *sim, int rank);

@@ -8,8 +8,7 @@
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
-static void add_breakdown(
-    struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
+void timing_add(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
 {
     sum->compute_s += part->compute_s * share;
     sum->contention_s += part->contention_s * share;
@@ -54,7 +53,7 @@ static void set_idle(struct exec_breakdown *breakdown, double step_s)
 static void breakdown_result(struct sim *sim)
 {
     struct exec_result *result = sim->result;
-    double n = (double)sim->options->steps;
+    double n = (double)sim->options->steps * (double)PS_PER_S;
     result->breakdown = (struct exec_breakdown){0}; /* a reference run may have left its own */
     for (int p = 0; p < result->n_programs; p++)
         result->programs[p].breakdown = (struct exec_breakdown){0};
@@ -62,8 +61,8 @@ static void breakdown_result(struct sim *sim)
         const struct rank *rank = &sim->ranks[r];
         struct exec_program *program = &result->programs[rank->program];
         /* as many ranks run one program as any other */
-        add_breakdown(&program->breakdown, &rank->spent, sim->plan->n_programs / n / sim->n_ranks);
-        add_breakdown(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
+        timing_add(&program->breakdown, &rank->spent, sim->plan->n_programs / n / sim->n_ranks);
+        timing_add(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
     }
     for (int p = 0; p < result->n_programs; p++)
         set_idle(&result->programs[p].breakdown, result->step_time_s);

@@ -9,6 +9,8 @@
  * that same instant solves for all (solve_soon). Flows on a link are kept in the order of their
  * ids, and new rates are set in that order, so results do not depend on the order of starts.
  *
+ * Bytes that a link has carried are counted by whole ones, whose sums are the same in any order.
+ *
  * Subtle: the end of a flow moves whatever is left, because its time was rounded to a picosecond.
  * A link of no capacity carries no flow: the caller reroutes before the next event. */
 #include "net/net.h"
@@ -61,7 +63,7 @@ static void net_move(struct net *net, struct net_flow *flow, double bytes)
     flow->settled_at = net->engine->now;
     flow->bytes_left -= bytes;
     for (int w = 0; w < flow->n_weights; w++)
-        net->carried.at[flow->weights[w].link] += flow->weights[w].weight * bytes;
+        net->carried.at[flow->weights[w].link] += rint(flow->weights[w].weight * bytes);
 }
 
 /* Since it was settled last, up to now. */
