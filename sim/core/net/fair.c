@@ -231,8 +231,21 @@ static bool fair_widen(struct net *net)
     return net->open.n > before;
 }
 
-/* A flow that has all of its links to itself, as most of a pipeline's collectives have, rises to
- * what allows least: the same as by filling. False: it has not. */
+/* Whether all flows of a link have room on it beside each other at their rate caps, with something
+ * left. */
+static bool fair_has_room(const struct net *net, int id)
+{
+    static const double FULL = 1 - 1e-6;
+    const struct net_link *link = &net->links.at[id];
+    double asked = 0;
+    for (int k = 0; k < link->flows.n; k++)
+        asked += link->flows.at[k].weight * net->flows.at[link->flows.at[k].flow].rate_cap;
+    return asked < FULL * net->capacity.at[id];
+}
+
+/* A flow that has each of its links to itself, or shares it with flows that all have room there, as
+ * most of a pipeline's have, rises to what allows least: the same as by filling. False: it has not.
+ */
 static bool solve_alone(struct net *net, int id)
 {
     struct net_flow *flow = &net->flows.at[id];
@@ -241,8 +254,11 @@ static bool solve_alone(struct net *net, int id)
     for (int w = 0; w < flow->n_weights; w++) {
         int link = flow->weights[w].link;
         double weight = flow->weights[w].weight;
-        if (net->links.at[link].flows.n > 1)
-            return false;
+        if (net->links.at[link].flows.n > 1) {
+            if (net->links.at[link].flows.n > MANY || !fair_has_room(net, link))
+                return false;
+            continue;
+        }
         if (weight > 0 && net->capacity.at[link] / weight < level) {
             level = net->capacity.at[link] / weight;
             bottleneck = link;
