@@ -104,6 +104,7 @@ static void hbm_set_free(struct hbm *hbm, int32_t index)
     int pool = pool_of(block), place = hbm_place_of(hbm, pool, block->bytes, block->address);
     block->state = BLOCK_FREE;
     block->since = hbm->searches;
+    block->place = place;
     vec_reserve(&hbm->pools.at[pool], hbm->pools.at[pool].n + 1);
     struct hbm_free *at = hbm->pools.at[pool].at + place;
     memmove(at + 1, at, sizeof *at * (size_t)(hbm->pools.at[pool].n++ - place));
@@ -120,7 +121,9 @@ static void unlist_at(struct hbm *hbm, int pool, int place)
 static void unlist(struct hbm *hbm, int32_t index)
 {
     const struct hbm_block *block = &hbm->blocks.at[index];
-    int pool = pool_of(block), place = hbm_place_of(hbm, pool, block->bytes, block->address);
+    int pool = pool_of(block), place = block->place;
+    if (place >= hbm->pools.at[pool].n || hbm->pools.at[pool].at[place].block != index)
+        place = hbm_place_of(hbm, pool, block->bytes, block->address);
     BUG_IF(place == hbm->pools.at[pool].n || hbm->pools.at[pool].at[place].block != index,
         "block %d is not free", index);
     unlist_at(hbm, pool, place);
@@ -348,8 +351,8 @@ static int32_t new_segment(
 {
     int64_t address = hbm->next_address;
     hbm->next_address += bytes;
-    return new_block(
-        hbm, (struct hbm_block){bytes, address, 0, -1, -1, (uint8_t)stream, small, (uint8_t)state});
+    return new_block(hbm,
+        (struct hbm_block){bytes, address, 0, -1, -1, (uint8_t)stream, small, (uint8_t)state, 0});
 }
 
 /* Map pages until there is a free block of bytes. */

@@ -49,6 +49,7 @@ struct hbm_block {
     int32_t previous, next; /* neighbours in the segment, -1 at its ends; next links the list of
                                unused blocks too */
     uint8_t stream, small, state;
+    int32_t place; /* a free one: where in its pool it was put, and mostly still is */
 };
 
 struct hbm_free {
