@@ -98,7 +98,7 @@ static void collect_pending(struct sim *sim, int rank)
     int kept = 0;
     for (int i = 0; i < ledger->pending.n; i++) {
         struct pending_free pending = ledger->pending.at[i];
-        if (wait_satisfied(&sim->ranks[rank], pending.last_use, pending.step))
+        if (pending.wanted.queue->done >= pending.wanted.done)
             hbm_reuse(&ledger->hbm, pending.block);
         else
             ledger->pending.at[kept++] = pending;
@@ -186,11 +186,14 @@ static void give_back(struct sim *sim, int rank, const struct plan_stretch *stre
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t block = ledger->blocks[number];
     hbm_free(&ledger->hbm, block, buffer->category);
-    if (op->n_waits > 0)
-        vec_push(&ledger->pending, (struct pending_free){block, sim->ranks[rank].host_step,
-                                       plan_stretch_wait(fold_of(sim, rank), stretch, op, 0)});
-    else
+    if (op->n_waits == 0) {
         hbm_reuse(&ledger->hbm, block);
+        return;
+    }
+    int32_t step = sim->ranks[rank].host_step;
+    plan_wait last_use = plan_stretch_wait(fold_of(sim, rank), stretch, op, 0);
+    vec_push(&ledger->pending, (struct pending_free){block, step, last_use,
+                                   wait_wants(&sim->ranks[rank], last_use, step)});
 }
 
 static ps_t calls_of(const struct sim *sim, int rank)

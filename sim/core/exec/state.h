@@ -199,10 +199,17 @@ struct ledger_stop {
     ps_t calls;
 };
 
+/* How many ops of its queue must be done until a wait is satisfied, and which queue. */
+struct wanted {
+    struct queue *queue;
+    int64_t done;
+};
+
 /* A block that was freed while another queue still used it (record_stream). */
 struct pending_free {
     int32_t block, step;
     plan_wait last_use;
+    struct wanted wanted; /* the same, looked up */
 };
 
 /* Who owns a random stream. */
@@ -393,11 +400,6 @@ static inline bool queue_go_on(struct rank *rank, int queue_index)
     return ends;
 }
 
-/* How many ops of its queue must be done until a wait is satisfied, and which queue. */
-struct wanted {
-    struct queue *queue;
-    int64_t done;
-};
 static inline struct wanted wait_wants(const struct rank *rank, plan_wait wait, int32_t step)
 {
     int32_t number = wait & ~PLAN_PREVIOUS_STEP, from = wait & PLAN_PREVIOUS_STEP ? step - 1 : step;
