@@ -248,4 +248,14 @@ static inline bool compile_drawn(
            STATUS_OK;
 }
 
+/* As the executor reads it: alike cells are held once. */
+static inline bool compile_folded(struct plan *plan, const struct strategy_options *options,
+    const struct model *model, const struct hw *hw, int gpus, struct arena *arena)
+{
+    struct diag diag = DIAG_INIT;
+    struct job job = strategy_job(options, model, hw, gpus);
+    job.folds = true;
+    return strategy_compile(plan, &job, (struct source_pos){0}, arena, &diag) == STATUS_OK;
+}
+
 #endif

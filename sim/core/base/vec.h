@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define VEC(type)                                                                                  \
     struct {                                                                                       \
@@ -40,6 +41,17 @@
         if ((vec)->capacity > (vec)->n) {                                                          \
             (vec)->capacity = (vec)->n;                                                            \
             (vec)->at = xrealloc((vec)->at, sizeof *(vec)->at * (size_t)(vec)->n);                 \
+        }                                                                                          \
+    } while (0)
+
+/* What `to` held is not freed. */
+#define vec_copy(to, from)                                                                         \
+    do {                                                                                           \
+        (to)->capacity = (to)->n = (from)->n;                                                      \
+        (to)->at = NULL;                                                                           \
+        if ((from)->n > 0) {                                                                       \
+            (to)->at = xrealloc(NULL, sizeof *(to)->at * (size_t)(from)->n);                       \
+            memcpy((to)->at, (from)->at, sizeof *(to)->at *(size_t)(from)->n);                     \
         }                                                                                          \
     } while (0)
 

@@ -217,3 +217,12 @@ void engine_stop(struct engine *engine)
 {
     engine->stopped = true;
 }
+
+void engine_shift(struct engine *engine, ps_t by)
+{
+    engine->now += by;
+    for (int i = 0; i < engine->heap.n; i++)
+        engine->heap.at[i].time += by;
+    for (int i = engine->in_line; i < engine->line.n; i++)
+        engine->line.at[i].time += by;
+}

@@ -77,4 +77,7 @@ bool engine_goes_on(struct engine *engine, ps_t time, uint32_t kind, uint32_t ta
 void engine_run(struct engine *engine);
 void engine_stop(struct engine *engine);
 
+/* The clock and all that is pending are later by that, >= 0; in the same order. Between events. */
+void engine_shift(struct engine *engine, ps_t by);
+
 #endif

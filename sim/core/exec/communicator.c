@@ -486,4 +486,5 @@ void communicator_on_end(void *self, const struct event *event)
     for (int i = 0; i < comm->n_parties; i++)
         communicator_finish(sim, &ended, party_of(sim, comm, i));
     warm_look(sim);
+    period_ask(sim);
 }

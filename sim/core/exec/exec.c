@@ -11,6 +11,8 @@
  * these stops; if it does, each rank gets a ledger, because what can be used again depends on how
  * far its GPU has come. Runs of one plan that differ in noise alone share the reference.
  *
+ * A folded run is stopped now and then to see whether it repeats itself (period.c).
+ *
  * Order within sim_begin() matters: speeds before the choice of ranks, programs before
  * communicators, kernels before ranks, ledgers before the first host event.
  *
@@ -339,6 +341,7 @@ static void sim_begin(struct sim *sim, bool keeps_ledgers)
     if (keeps_ledgers)
         ledger_setup(sim);
     trace_setup(sim);
+    period_setup(sim);
     if (sim->memory.out_of_memory)
         return;
     if (sim->after)
@@ -381,8 +384,10 @@ static void sim_end(struct sim *sim)
 static void exec_simulate(struct sim *sim, bool keeps_ledgers)
 {
     sim_begin(sim, keeps_ledgers);
-    if (!sim->memory.out_of_memory)
-        engine_run(&sim->machine->engine);
+    do {
+        if (!sim->memory.out_of_memory)
+            engine_run(&sim->machine->engine);
+    } while (period_go_on(sim));
     sim_end(sim);
 }
 
@@ -431,6 +436,7 @@ static struct sim *sim_open(struct exec_result *out, const struct plan *plan, co
 static void sim_close(struct sim *sim)
 {
     ledger_release(sim);
+    period_release(sim);
     vec_free(&sim->costs.sm_states);
     vec_free(&sim->measure.spans);
     vec_free(&sim->measure.host_spans);

@@ -64,6 +64,10 @@
  * links or GPUs change at a time after the start, warm-up is as asked for, as these times count
  * from the first step.
  *
+ * Periods: where a folded run repeats itself, as a pipeline of many micro-batches does, what it
+ * does again is not simulated (period.c). Every result is that of the whole run, to the bit, except
+ * `digest` and `events`, which are of the events that were simulated.
+ *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is
  * recorded (exec_span), and what the host thread did in it (exec_host_span). Off by default; it
  * changes nothing of what is simulated.
@@ -166,6 +170,7 @@ struct exec_options {
     bool mean_documents;        /* of packed sequences none is drawn, each has the mean */
     bool no_contention;         /* kernels run beside collectives as if alone */
     bool one_by_one;            /* for tests: an event for every kernel; times are the same */
+    bool all_periods;           /* for tests: no period is skipped; results are the same */
     bool from_the_start;        /* for tests: no more warm-up than warmup_steps */
     bool noisy_warmup;          /* for tests: all steps of warm-up with noise */
     bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a

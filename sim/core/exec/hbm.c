@@ -57,6 +57,15 @@ void hbm_release(struct hbm *hbm)
     vec_free(&hbm->pools);
 }
 
+void hbm_copy(struct hbm *to, const struct hbm *from)
+{
+    *to = *from;
+    vec_copy(&to->blocks, &from->blocks);
+    vec_copy(&to->pools, &from->pools);
+    for (int p = 0; p < from->pools.n; p++)
+        vec_copy(&to->pools.at[p], &from->pools.at[p]);
+}
+
 static int64_t hbm_round_up(int64_t bytes, int64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;

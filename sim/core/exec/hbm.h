@@ -93,6 +93,8 @@ struct hbm {
 /* memory: bytes of the GPU; taken: of these, by others than the allocator. */
 void hbm_init(struct hbm *hbm, int64_t memory, int64_t taken, const struct hbm_options *options);
 void hbm_release(struct hbm *hbm);
+/* Into one that holds nothing, which is released then. */
+void hbm_copy(struct hbm *to, const struct hbm *from);
 
 /* A request of bytes > 0 goes through three calls until one gives a block; before the second the
  * GPU has to be drained, before the third hbm_reuse called for what is pending. Each returns -1

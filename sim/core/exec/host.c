@@ -162,6 +162,7 @@ static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_
         rank->host_factor *= exp(sim->fold.hosts_behind * sigma);
     rank->host_state = HOST_RUNNING;
     rank->host_base = after_pause(sim, rank);
+    ledger_note_burst(sim, rank_index);
     reach(sim, rank_index, from);
 }
 
@@ -212,6 +213,7 @@ static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t si
         trace_host_segment(sim, rank_index, HOST_ALLOCATES, sim->machine->engine.now + calls);
         rank->host_base = sim->machine->engine.now + calls;
         host_begins_at(rank, at);
+        ledger_note_burst(sim, rank_index);
     }
     rank->host_state = HOST_RUNNING;
     reach(sim, rank_index, at + 1);
@@ -286,6 +288,7 @@ static bool end_segment(struct sim *sim, int rank_index)
     int32_t at = rank->host_end;
     ahead_settle(sim, rank_index);
     warm_look(sim);
+    period_ask(sim);
     if (at == rank->tables->n_ops) {
         trace_host_segment(sim, rank_index, HOST_WORK, sim->machine->engine.now);
         if (rank->host_step + 1 == sim->total_steps) {

@@ -10,6 +10,8 @@
  * The timeline of the last step has a row for each of LEDGER_ROWS equal stretches of its samples,
  * the highest of each, so that a pipeline's millions of samples need no room.
  *
+ * Of periods that a run skips (period.c) the ops are followed here alone, ledger_repeat().
+ *
  * Subtle: PyTorch looks for events only when it allocates; so does collect_pending(). Buffers that
  * the first step makes and keeps are there from the start in a run of one step. */
 #include "exec/peak.h"
@@ -53,6 +55,22 @@ static int stretch_end(const struct ledger *ledger, int row)
     return (int)((int64_t)(row + 1) * ledger->n_samples / ledger->n_rows);
 }
 
+/* When the host is at the op at hand. */
+static ps_t ledger_time(const struct sim *sim, int rank)
+{
+    const struct ledger *ledger = &sim->memory.ledgers[rank];
+    const struct plan_fold *fold = fold_of(sim, rank);
+    if (!ledger->repeats)
+        return sim->machine->engine.now;
+    int32_t op = ledger->op - ledger->shift;
+    int b = ledger->bursts.n - 1;
+    while (b > 0 && ledger->bursts.at[b].first > op)
+        b--;
+    const struct host_burst *burst = &ledger->bursts.at[b];
+    return burst->base + ledger->later +
+           ps_from_s(plan_fold_host_s(fold, op) - plan_fold_host_s(fold, burst->first));
+}
+
 /* Over the last step, of the first rank of each program; the steps of a long pipeline have millions
  * of samples, so the stretches are found as these come. */
 static void ledger_sample(struct sim *sim, int rank)
@@ -66,14 +84,12 @@ static void ledger_sample(struct sim *sim, int rank)
         ledger->row++;
         first = true;
     }
-    double bytes = 0;
-    for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-        bytes += (double)ledger->hbm.by_category[c];
+    double bytes = (double)ledger->hbm.allocated;
     if (!first && bytes <= ledger->highest_bytes)
         return;
     ledger->highest_bytes = bytes;
     struct exec_memory_sample *row = &ledger->timeline[ledger->row];
-    row->time_s = s_from_ps(sim->machine->engine.now);
+    row->time_s = s_from_ps(ledger_time(sim, rank));
     row->reserved_bytes = (double)ledger->hbm.reserved;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         row->category_bytes[c] = (double)ledger->hbm.by_category[c];
@@ -91,6 +107,25 @@ static void setup_timeline(struct sim *sim, int rank)
     ledger->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, ledger->n_rows);
 }
 
+/* Its last use has passed; in a part that is repeated: it had, of the one that this one repeats. */
+static bool comes_back(struct sim *sim, int rank, const struct pending_free *pending)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    if (ledger->repeats) {
+        const struct pending_return *next = &ledger->returns.at[ledger->next_return];
+        bool comes = ledger->next_return < ledger->returns.n &&
+                     next->op + ledger->shift == ledger->op &&
+                     next->last_use + ledger->shift == pending->last_use;
+        ledger->next_return += comes;
+        return comes;
+    }
+    bool comes = pending->wanted.queue->done >= pending->wanted.done;
+    if (comes && sim->period.looks)
+        vec_push(&ledger->returns,
+            (struct pending_return){sim->ranks[rank].host_end, pending->last_use});
+    return comes;
+}
+
 /* Blocks whose last use on another stream has passed come back. */
 static void collect_pending(struct sim *sim, int rank)
 {
@@ -98,7 +133,7 @@ static void collect_pending(struct sim *sim, int rank)
     int kept = 0;
     for (int i = 0; i < ledger->pending.n; i++) {
         struct pending_free pending = ledger->pending.at[i];
-        if (pending.wanted.queue->done >= pending.wanted.done)
+        if (comes_back(sim, rank, &pending))
             hbm_reuse(&ledger->hbm, pending.block);
         else
             ledger->pending.at[kept++] = pending;
@@ -177,6 +212,8 @@ void ledger_release(struct sim *sim)
         free(sim->memory.ledgers[r].blocks);
         vec_free(&sim->memory.ledgers[r].pending);
         vec_free(&sim->memory.ledgers[r].stops);
+        vec_free(&sim->memory.ledgers[r].returns);
+        vec_free(&sim->memory.ledgers[r].bursts);
     }
 }
 
@@ -219,28 +256,34 @@ static bool ledger_follow(const struct ledger *before, struct rank *rank, bool d
     return true;
 }
 
+/* An op of a stretch. False: cudaMalloc has failed. */
+static bool ledger_do(struct sim *sim, int rank, const struct plan_stretch *stretch,
+    const struct plan_op *op, bool drained)
+{
+    int32_t number;
+    const struct plan_buffer *buffer =
+        plan_stretch_buffer(fold_of(sim, rank), stretch, op, &number);
+    bool found = true;
+    if (op->kind == OP_FREE)
+        give_back(sim, rank, stretch, op, buffer, number);
+    else if (op->kind == OP_ALLOC || (sim->ranks[rank].host_step == 0 && makes_in_first_step(sim)))
+        found = ledger_allocate(sim, rank, buffer, number, drained);
+    if (!found && drained)
+        fail(sim, rank, buffer);
+    return found || drained;
+}
+
 bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *calls)
 {
     if (!sim->memory.ledgers)
         return ledger_follow(
             &sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
-    const struct plan_stretch *stretch = plan_fold_stretch(fold_of(sim, rank), op_index);
-    const struct plan_op *op = &stretch->ops[op_index - stretch->first_op];
-    int32_t number;
-    const struct plan_buffer *buffer =
-        plan_stretch_buffer(fold_of(sim, rank), stretch, op, &number);
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t step = sim->ranks[rank].host_step;
     int64_t retries = ledger->hbm.retries;
-    bool found = true;
-    if (op->kind == OP_FREE)
-        give_back(sim, rank, stretch, op, buffer, number);
-    else if (op->kind == OP_ALLOC || (step == 0 && makes_in_first_step(sim)))
-        found = ledger_allocate(sim, rank, buffer, number, drained);
-    if (!found && !drained)
+    const struct plan_stretch *stretch = plan_fold_stretch(fold_of(sim, rank), op_index);
+    if (!ledger_do(sim, rank, stretch, &stretch->ops[op_index - stretch->first_op], drained))
         return false;
-    if (!found)
-        fail(sim, rank, buffer);
     *calls = calls_of(sim, rank);
     if (*calls > 0 || drained) {
         vec_push(&ledger->stops, (struct ledger_stop){step, op_index, drained, *calls});
@@ -249,6 +292,101 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     ledger->measured_retries += measuring(sim, step) ? ledger->hbm.retries - retries : 0;
     ledger_sample(sim, rank);
     return true;
+}
+
+void ledger_note_burst(struct sim *sim, int rank)
+{
+    const struct rank *at = &sim->ranks[rank];
+    if (sim->memory.ledgers && sim->period.looks)
+        vec_push(
+            &sim->memory.ledgers[rank].bursts, (struct host_burst){at->host_first, at->host_base});
+}
+
+void ledger_begin_period(struct sim *sim, int rank)
+{
+    sim->memory.ledgers[rank].returns.n = sim->memory.ledgers[rank].bursts.n = 0;
+    ledger_note_burst(sim, rank);
+}
+
+static void ledger_keep(struct ledger *ledger)
+{
+    struct ledger *before = xcalloc(1, sizeof *before);
+    *before = *ledger;
+    hbm_copy(&before->hbm, &ledger->hbm);
+    vec_copy(&before->pending, &ledger->pending);
+    if (ledger->n_rows > 0) {
+        before->timeline = xcalloc((size_t)ledger->n_rows, sizeof *before->timeline);
+        memcpy(
+            before->timeline, ledger->timeline, sizeof *before->timeline * (size_t)ledger->n_rows);
+    }
+    ledger->before = before;
+}
+
+/* Ops of a stretch from one on to another. */
+static bool ledger_repeat_stretch(
+    struct sim *sim, int rank, const struct plan_stretch *at, int32_t from, int32_t end)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    const int32_t *next = at->pattern->next_memory;
+    int32_t i = next[from > at->first_op ? from - at->first_op : 0],
+            n = end < at[1].first_op ? end - at->first_op : at->pattern->n_ops;
+    for (; i < n; i = next[i + 1]) {
+        ledger->op = at->first_op + i;
+        if (!plan_op_is_memory(&at->ops[i]))
+            continue;
+        if (!ledger_do(sim, rank, at, &at->ops[i], false) || ledger->hbm.mallocs > 0 ||
+            ledger->hbm.frees > 0)
+            return false;
+        ledger_sample(sim, rank);
+    }
+    return true;
+}
+
+/* Once more. */
+static bool ledger_repeat_once(struct sim *sim, int rank, int32_t from, int32_t end)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    const struct plan_fold *fold = fold_of(sim, rank);
+    bool went = true;
+    ledger->next_return = ledger->repeats->first_return;
+    for (const struct plan_stretch *at = plan_fold_stretch(fold, from); at->first_op < end && went;
+         at++)
+        went = ledger_repeat_stretch(sim, rank, at, from, end);
+    return went && ledger->next_return == ledger->returns.n;
+}
+
+bool ledger_repeat(struct sim *sim, int rank, const struct ledger_period *period)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    bool went = true;
+    ledger_keep(ledger);
+    ledger->repeats = period;
+    for (int64_t i = 1; i <= period->times && went; i++) {
+        ledger->shift = (int32_t)(i * period->ops);
+        ledger->later = i * period->length;
+        went = ledger_repeat_once(
+            sim, rank, period->from + ledger->shift, period->from + period->ops + ledger->shift);
+    }
+    ledger->repeats = NULL;
+    return went;
+}
+
+void ledger_settle(struct sim *sim, int rank, bool keep)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank], *before = ledger->before,
+                  gone = keep ? *before : *ledger;
+    if (!keep) {
+        *ledger = *before;
+        ledger->timeline = gone.timeline;
+        ledger->stops = gone.stops;
+        for (int row = 0; row < ledger->n_rows; row++)
+            ledger->timeline[row] = before->timeline[row];
+    }
+    free(before->timeline);
+    hbm_release(&gone.hbm);
+    vec_free(&gone.pending);
+    free(before);
+    ledger->before = NULL;
 }
 
 void ledger_forget_measured(struct sim *sim)

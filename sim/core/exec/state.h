@@ -160,8 +160,9 @@ struct rank {
     double *tokens; /* of each micro-batch: over the mean; NULL: all have as many */
     struct ahead ahead;
     struct rng_stream host_noise, pauses;
-    ps_t next_pause;             /* of the host; PS_NEVER: none */
-    /* Since measuring began, in picoseconds: whole numbers, whose sums are the same in any order. */
+    ps_t next_pause; /* of the host; PS_NEVER: none */
+    /* Since measuring began, in picoseconds: whole numbers, whose sums are the same in any order.
+     */
     struct exec_breakdown spent;
 };
 
@@ -211,6 +212,25 @@ struct pending_free {
     plan_wait last_use;
     struct wanted wanted; /* the same, looked up */
 };
+/* The op at which one came back to the allocator. */
+struct pending_return {
+    int32_t op;
+    plan_wait last_use;
+};
+
+/* A burst of the host: from when on it issues ops from this one on. */
+struct host_burst {
+    int32_t first;
+    ps_t base;
+};
+
+/* A part of a step that a rank repeats a number of times (period.c). */
+struct ledger_period {
+    int32_t from, ops; /* the host's ops from there on, and how many they are */
+    int first_return;  /* of ledger.returns in them */
+    ps_t length;
+    int64_t times;
+};
 
 /* Who owns a random stream. */
 enum entity {
@@ -239,6 +259,14 @@ struct ledger {
     double highest_bytes; /* of that, up to now */
     ps_t stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
     int64_t measured_retries;
+    /* What period.c needs of this step, in the order of ops: */
+    VEC(struct pending_return) returns;
+    VEC(struct host_burst) bursts;
+    const struct ledger_period *repeats; /* NULL: the host is where its op is now; else: */
+    int32_t op, shift;                   /* the op at hand; it is that one's of the part + shift */
+    ps_t later;
+    int next_return;
+    struct ledger *before; /* a copy of then */
 };
 
 /* Time, and the links between GPUs. */
@@ -324,11 +352,25 @@ struct warm {
     int32_t steps;        /* that all of them have ended */
 };
 
+/* What repeats itself is skipped (period.c). */
+struct period {
+    int64_t look_at; /* ops of the first rank's compute queue after which the run is looked at;
+                        INT64_MAX: never */
+
+    bool asked;   /* it is, before the next event */
+    int32_t step; /* of the looks */
+    int n;        /* looks of the step since something was skipped; the last of them are kept: */
+    struct period_look *looks; /* NULL: nothing is skipped */
+    int *meetings;             /* communicators that matter */
+    int n_meetings;
+};
+
 struct sim {
     const struct plan *plan;
     const struct exec_options *options;
     int32_t total_steps;
-    struct warm warm;               /* of this run */
+    struct warm warm; /* of this run */
+    struct period period;
     const struct sim *after;        /* the quiet run whose warm-up it has; NULL: it has its own */
     struct exec_options *lengthens; /* those above, whose warm-up may get longer as the run goes on;
                                        NULL: it may not */
@@ -444,6 +486,20 @@ static inline void warm_look(struct sim *sim)
 }
 /* Of all ranks of a run that has begun no step, at that instant; of sim->after. */
 void warm_resume(struct sim *sim);
+
+/* period.c: what a quiet run would do once more is skipped */
+void period_setup(struct sim *sim);
+void period_release(struct sim *sim);
+/* It may be the instant: a host's burst is over, or a collective. */
+static inline void period_ask(struct sim *sim)
+{
+    if (sim->queues[STREAM_COMPUTE].done < sim->period.look_at)
+        return;
+    sim->period.asked = true;
+    engine_stop(&sim->machine->engine);
+}
+/* The engine has stopped. True: only to be looked at, and the run goes on, perhaps much later. */
+bool period_go_on(struct sim *sim);
 
 /* timing.c */
 void timing_result(struct sim *sim);
@@ -625,6 +681,15 @@ void ledger_release(struct sim *sim);
  * cudaFree. */
 bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
 void ledger_result(struct sim *sim);
+/* The host begins a burst with host_first. */
+void ledger_note_burst(struct sim *sim, int rank);
+/* What is noted for period.c begins now. */
+void ledger_begin_period(struct sim *sim, int rank);
+/* What the rank's host did in a period it does `times` times more, a period later each time: the
+ * allocator is asked for the same, at those times. False: it would take the host's time. Afterwards
+ * ledger_settle() says whether that is to be so, or is undone. */
+bool ledger_repeat(struct sim *sim, int rank, const struct ledger_period *period);
+void ledger_settle(struct sim *sim, int rank, bool keep);
 /* What was measured until now is of a step of warm-up. */
 void ledger_forget_measured(struct sim *sim);
 /* From which step on the allocator of no program takes the host's time; 0: it never does, or

@@ -139,6 +139,7 @@ const struct plan_fold *plan_fold_flat(
         n_queue_ops[q] = program->queue_ops.at[q].n;
     }
     *pattern = (struct plan_pattern){.n_ops = n,
+        .n_slots = 1,
         .ops = program->ops.at,
         .waits = program->waits.at,
         .buffers = program->buffers.at,
@@ -398,6 +399,7 @@ static struct plan_pattern *keep_draft(struct folding *f)
     struct plan_pattern *pattern = ARENA_NEW(f->arena, struct plan_pattern);
     const struct draft *draft = &f->draft;
     *pattern = (struct plan_pattern){.n_ops = draft->ops.n,
+        .n_slots = draft->refers.n,
         .ops = KEPT(f, draft->ops),
         .waits = KEPT(f, draft->waits),
         .slots = KEPT(f, draft->slots),

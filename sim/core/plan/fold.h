@@ -17,7 +17,7 @@
 
 /* Arrays of n_ops or, marked +1, of one more, for what comes after the last op. */
 struct plan_pattern {
-    int32_t n_ops;
+    int32_t n_ops, n_slots;
     /* position: of a device op among those of its queue in the stretch; of one that touches memory
      * -1 - the slot of the stretch that allocates the buffer; else -1. index: of a buffer among
      * those that are allocated there. */
