@@ -28,7 +28,7 @@
  * the same bits as adding it up. A run whose warm-up is taken for noise (warm.c) skips nothing
  * beyond that instant; a step with a timeline skips nothing.
  *
- * Of 384 micro-batches of GPT-3 175B on 12 stages 348 are skipped, and a tenth of the events are
+ * Of 192 micro-batches of GPT-3 175B on 12 stages 156 are skipped, and a fifth of the events are
  * left (tests/law/test_period.c). */
 #include "base/digest.h"
 #include "exec/state.h"
