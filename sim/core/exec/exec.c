@@ -14,7 +14,7 @@
  * A folded run is stopped now and then to see whether it repeats itself (period.c).
  *
  * Order within sim_begin() matters: speeds before the choice of ranks, programs before
- * communicators, kernels before ranks, ledgers before the first host event.
+ * communicators, kernels before ranks, periods before ledgers, these before the first host event.
  *
  * Subtle: `siblings` and `on` differ. A reference run is folded (on) even where communicators of
  * other ranks would meet other links; then it sees only the links that its collectives load. */
@@ -338,10 +338,10 @@ static void sim_begin(struct sim *sim, bool keeps_ledgers)
     int32_t most_steps = sim->total_steps + (sim->lengthens ? MOST_WARMUP : 0);
     sim->measure.step_end = ARENA_ARRAY(sim->arena, ps_t, most_steps);
     sim->measure.step_ranks = ARENA_ARRAY(sim->arena, int, most_steps);
+    period_setup(sim);
     if (keeps_ledgers)
         ledger_setup(sim);
     trace_setup(sim);
-    period_setup(sim);
     if (sim->memory.out_of_memory)
         return;
     if (sim->after)

@@ -18,6 +18,8 @@
  * Names in comments are those of CUDACachingAllocator.cpp. */
 #include "exec/hbm.h"
 
+#include "base/digest.h"
+
 #include <string.h>
 
 /* CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc,
@@ -64,6 +66,37 @@ void hbm_copy(struct hbm *to, const struct hbm *from)
     vec_copy(&to->pools, &from->pools);
     for (int p = 0; p < from->pools.n; p++)
         vec_copy(&to->pools.at[p], &from->pools.at[p]);
+}
+
+/* A sum over blocks, as which record has which block decides nothing. */
+uint64_t hbm_digest(const struct hbm *hbm)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < hbm->blocks.n; i++) {
+        const struct hbm_block *block = &hbm->blocks.at[i];
+        if (block->state == BLOCK_UNUSED)
+            continue;
+        uint64_t digest = digest_word(DIGEST_INIT, (uint64_t)block->bytes);
+        digest = digest_word(digest, (uint64_t)block->address);
+        sum += digest_word(
+            digest, (uint64_t)block->stream << 16 | (uint64_t)block->small << 8 | block->state);
+    }
+    for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+        sum = digest_word(sum, (uint64_t)hbm->by_category[c]);
+    return digest_word(sum, (uint64_t)hbm->next_address);
+}
+
+bool hbm_collects(const struct hbm *hbm)
+{
+    return hbm->collect_above < INT64_MAX;
+}
+
+void hbm_keep_peaks(struct hbm *hbm, const struct hbm *of)
+{
+    hbm->peak_allocated = of->peak_allocated;
+    hbm->peak_reserved = of->peak_reserved;
+    memcpy(hbm->at_peak, of->at_peak, sizeof hbm->at_peak);
+    hbm->retries = of->retries;
 }
 
 static int64_t hbm_round_up(int64_t bytes, int64_t unit)

@@ -95,6 +95,16 @@ void hbm_init(struct hbm *hbm, int64_t memory, int64_t taken, const struct hbm_o
 void hbm_release(struct hbm *hbm);
 /* Into one that holds nothing, which is released then. */
 void hbm_copy(struct hbm *to, const struct hbm *from);
+static inline int64_t hbm_address(const struct hbm *hbm, int32_t index)
+{
+    return hbm->blocks.at[index].address;
+}
+/* Over all that decides what the allocator does next, if it collects no garbage. */
+uint64_t hbm_digest(const struct hbm *hbm);
+/* Whether step 4 may have work: how long blocks have been free then matters. */
+bool hbm_collects(const struct hbm *hbm);
+/* Its peaks and retries are those of another one, whose state it had before. */
+void hbm_keep_peaks(struct hbm *hbm, const struct hbm *of);
 
 /* A request of bytes > 0 goes through three calls until one gives a block; before the second the
  * GPU has to be drained, before the third hbm_reuse called for what is pending. Each returns -1

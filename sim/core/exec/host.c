@@ -169,6 +169,7 @@ static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_
 void host_begin_step(struct sim *sim, int rank)
 {
     trace_host_step(sim, rank);
+    ledger_begin_step(sim, rank);
     begin_segment(sim, rank, 0, 0);
 }
 

@@ -10,10 +10,13 @@
  * The timeline of the last step has a row for each of LEDGER_ROWS equal stretches of its samples,
  * the highest of each, so that a pipeline's millions of samples need no room.
  *
- * Of periods that a run skips (period.c) the ops are followed here alone, ledger_repeat().
+ * Of periods that a run skips (period.c) the ops are followed here alone, ledger_repeat(). The last
+ * step mostly begins as the one before it did, buffers at the same addresses: then what the periods
+ * came to in that step (struct ledger_part) is taken, and nothing is followed.
  *
  * Subtle: PyTorch looks for events only when it allocates; so does collect_pending(). Buffers that
  * the first step makes and keeps are there from the start in a run of one step. */
+#include "base/digest.h"
 #include "exec/peak.h"
 #include "exec/state.h"
 
@@ -55,6 +58,15 @@ static int stretch_end(const struct ledger *ledger, int row)
     return (int)((int64_t)(row + 1) * ledger->n_samples / ledger->n_rows);
 }
 
+/* The burst that an op is issued in. */
+static int burst_of(const struct ledger *ledger, int32_t op)
+{
+    int b = ledger->bursts.n - 1;
+    while (b > 0 && ledger->bursts.at[b].first > op)
+        b--;
+    return b;
+}
+
 /* When the host is at the op at hand. */
 static ps_t ledger_time(const struct sim *sim, int rank)
 {
@@ -63,36 +75,49 @@ static ps_t ledger_time(const struct sim *sim, int rank)
     if (!ledger->repeats)
         return sim->machine->engine.now;
     int32_t op = ledger->op - ledger->shift;
-    int b = ledger->bursts.n - 1;
-    while (b > 0 && ledger->bursts.at[b].first > op)
-        b--;
-    const struct host_burst *burst = &ledger->bursts.at[b];
+    const struct host_burst *burst = &ledger->bursts.at[burst_of(ledger, op)];
     return burst->base + ledger->later +
            ps_from_s(plan_fold_host_s(fold, op) - plan_fold_host_s(fold, burst->first));
 }
 
-/* Over the last step, of the first rank of each program; the steps of a long pipeline have millions
- * of samples, so the stretches are found as these come. */
+static struct ledger_part *last_part(struct ledger *ledger)
+{
+    return &ledger->parts[ledger->part];
+}
+
+/* Of the first rank of each program, over the last step, and over parts that are repeated, which
+ * may be so once more in the last step. The steps of a long pipeline have millions of samples, so
+ * the stretches are found as these come. */
 static void ledger_sample(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    if (ledger->n_rows == 0 || sim->ranks[rank].host_step + 1 != sim->total_steps)
+    if (ledger->n_rows == 0)
         return;
     BUG_IF(ledger->samples == ledger->n_samples, "more than %d samples", ledger->n_samples);
-    bool first = ledger->samples == 0;
+    struct ledger_rows *rows = ledger->repeats ? &last_part(ledger)->rows : &ledger->timeline;
     if (ledger->samples++ == stretch_end(ledger, ledger->row)) {
         ledger->row++;
-        first = true;
+        rows->none = true;
     }
-    double bytes = (double)ledger->hbm.allocated;
-    if (!first && bytes <= ledger->highest_bytes)
+    if (!ledger->repeats && sim->ranks[rank].host_step + 1 != sim->total_steps)
         return;
-    ledger->highest_bytes = bytes;
-    struct exec_memory_sample *row = &ledger->timeline[ledger->row];
-    row->time_s = s_from_ps(ledger_time(sim, rank));
+    double bytes = (double)ledger->hbm.allocated;
+    if (!rows->none && bytes <= rows->highest_bytes)
+        return;
+    rows->none = false;
+    rows->highest_bytes = bytes;
+    rows->times[ledger->row] = ledger_time(sim, rank);
+    struct exec_memory_sample *row = &rows->at[ledger->row];
     row->reserved_bytes = (double)ledger->hbm.reserved;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         row->category_bytes[c] = (double)ledger->hbm.by_category[c];
+}
+
+static void setup_rows(struct sim *sim, struct ledger_rows *rows, int n)
+{
+    rows->at = ARENA_ARRAY(sim->arena, struct exec_memory_sample, n);
+    rows->times = ARENA_ARRAY(sim->arena, ps_t, n);
+    rows->none = true;
 }
 
 /* Each op that touches memory leaves a sample. */
@@ -104,7 +129,9 @@ static void setup_timeline(struct sim *sim, int rank)
         for (int i = 0; i < fold->stretches[s].pattern->n_ops; i++)
             ledger->n_samples += plan_op_is_memory(&fold->stretches[s].ops[i]);
     ledger->n_rows = ledger->n_samples < LEDGER_ROWS ? ledger->n_samples : LEDGER_ROWS;
-    ledger->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, ledger->n_rows);
+    setup_rows(sim, &ledger->timeline, ledger->n_rows);
+    for (int i = 0; i < LEDGER_PARTS && sim->period.looks; i++)
+        setup_rows(sim, &ledger->parts[i].rows, ledger->n_rows);
 }
 
 /* Its last use has passed; in a part that is repeated: it had, of the one that this one repeats. */
@@ -189,6 +216,8 @@ static void setup_one(struct sim *sim, int rank)
     hbm_init(&ledger->hbm, (int64_t)sim->costs.hw->gpu.hbm_capacity.value,
         fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
     ledger->blocks = xcalloc((size_t)fold->n_buffers, sizeof *ledger->blocks);
+    for (int32_t i = 0; i < fold->n_buffers; i++)
+        ledger->blocks[i] = -1;
     if (is_first_of_program(sim, rank))
         setup_timeline(sim, rank);
     for (int i = 0; i < fold->n_setup; i++)
@@ -214,6 +243,12 @@ void ledger_release(struct sim *sim)
         vec_free(&sim->memory.ledgers[r].stops);
         vec_free(&sim->memory.ledgers[r].returns);
         vec_free(&sim->memory.ledgers[r].bursts);
+        for (int i = 0; i < LEDGER_PARTS; i++) {
+            struct ledger_part *part = &sim->memory.ledgers[r].parts[i];
+            vec_free(&part->pending);
+            vec_free(&part->blocks);
+            hbm_release(&part->hbm);
+        }
     }
 }
 
@@ -222,6 +257,7 @@ static void give_back(struct sim *sim, int rank, const struct plan_stretch *stre
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t block = ledger->blocks[number];
+    ledger->blocks[number] = -1;
     hbm_free(&ledger->hbm, block, buffer->category);
     if (op->n_waits == 0) {
         hbm_reuse(&ledger->hbm, block);
@@ -308,17 +344,16 @@ void ledger_begin_period(struct sim *sim, int rank)
     ledger_note_burst(sim, rank);
 }
 
-static void ledger_keep(struct ledger *ledger)
+/* A copy, in case that the part is undone; of the blocks of n buffers that there are before it. */
+static void ledger_keep(struct ledger *ledger, int32_t n)
 {
     struct ledger *before = xcalloc(1, sizeof *before);
     *before = *ledger;
     hbm_copy(&before->hbm, &ledger->hbm);
     vec_copy(&before->pending, &ledger->pending);
-    if (ledger->n_rows > 0) {
-        before->timeline = xcalloc((size_t)ledger->n_rows, sizeof *before->timeline);
-        memcpy(
-            before->timeline, ledger->timeline, sizeof *before->timeline * (size_t)ledger->n_rows);
-    }
+    before->blocks = xcalloc((size_t)n + 1, sizeof *before->blocks);
+    memcpy(before->blocks, ledger->blocks, sizeof *before->blocks * (size_t)n);
+    before->n_kept = n;
     ledger->before = before;
 }
 
@@ -355,38 +390,178 @@ static bool ledger_repeat_once(struct sim *sim, int rank, int32_t from, int32_t 
     return went && ledger->next_return == ledger->returns.n;
 }
 
-bool ledger_repeat(struct sim *sim, int rank, const struct ledger_period *period)
+/* The first number of a buffer that is allocated behind the stretch of an op. */
+static int32_t buffers_until(const struct sim *sim, int rank, int32_t op)
+{
+    return plan_fold_stretch(fold_of(sim, rank), op)[1].first_buffer;
+}
+
+/* Over all that decides what becomes of a part: blocks, who has them, what waits to come back and
+ * where it did, and when the host comes to ops, counted from `base` on. */
+static uint64_t digest_part(
+    const struct sim *sim, int rank, const struct ledger_period *period, ps_t base)
+{
+    const struct ledger *ledger = &sim->memory.ledgers[rank];
+    uint64_t digest = digest_word(hbm_digest(&ledger->hbm), (uint64_t)period->from);
+    digest = digest_word(digest, (uint64_t)period->ops);
+    digest = digest_word(digest, (uint64_t)period->times);
+    digest = digest_word(digest, (uint64_t)period->length);
+    for (int i = 0; i < ledger->pending.n; i++) {
+        const struct pending_free *pending = &ledger->pending.at[i];
+        digest = digest_word(digest, (uint64_t)hbm_address(&ledger->hbm, pending->block));
+        digest = digest_word(digest, (uint64_t)pending->last_use);
+    }
+    for (int i = period->first_return; i < ledger->returns.n; i++)
+        digest = digest_word(digest,
+            (uint64_t)ledger->returns.at[i].op << 32 | (uint32_t)ledger->returns.at[i].last_use);
+    for (int i = burst_of(ledger, period->from); i < ledger->bursts.n; i++) {
+        digest = digest_word(digest, (uint64_t)ledger->bursts.at[i].first);
+        digest = digest_word(digest, (uint64_t)(ledger->bursts.at[i].base - base));
+    }
+    for (int32_t i = 0, n = buffers_until(sim, rank, period->from + period->ops); i < n; i++)
+        if (ledger->blocks[i] >= 0) {
+            digest = digest_word(digest, (uint64_t)i);
+            digest = digest_word(digest, (uint64_t)hbm_address(&ledger->hbm, ledger->blocks[i]));
+        }
+    return digest | 1;
+}
+
+static void keep_part(struct sim *sim, int rank, int32_t end)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    bool went = true;
-    ledger_keep(ledger);
+    struct ledger_part *part = last_part(ledger);
+    hbm_release(&part->hbm);
+    vec_free(&part->pending);
+    hbm_copy(&part->hbm, &ledger->hbm);
+    vec_copy(&part->pending, &ledger->pending);
+    part->blocks.n = 0;
+    for (int32_t i = 0, n = buffers_until(sim, rank, end); i < n; i++)
+        if (ledger->blocks[i] >= 0)
+            vec_push(&part->blocks, (struct buffer_block){i, ledger->blocks[i]});
+}
+
+/* As the part before it, which began alike. */
+static void ledger_repeat_part(struct sim *sim, int rank, const struct ledger_period *period)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    const struct ledger_part *part = last_part(ledger);
+    int32_t step = sim->ranks[rank].host_step;
+    struct hbm hbm;
+    hbm_copy(&hbm, &part->hbm);
+    hbm_keep_peaks(&hbm, &ledger->hbm);
+    hbm.searches = ledger->hbm.searches + part->searches;
+    hbm_release(&ledger->hbm);
+    ledger->hbm = hbm;
+    vec_free(&ledger->pending);
+    vec_copy(&ledger->pending, &part->pending);
+    for (int i = 0; i < ledger->pending.n; i++) {
+        struct pending_free *pending = &ledger->pending.at[i];
+        pending->step = step;
+        pending->wanted = wait_wants(&sim->ranks[rank], pending->last_use, step);
+    }
+    for (int32_t i = 0, n = buffers_until(sim, rank, period->from + period->ops); i < n; i++)
+        ledger->blocks[i] = -1;
+    for (int i = 0; i < part->blocks.n; i++)
+        ledger->blocks[part->blocks.at[i].number] = part->blocks.at[i].block;
+    ledger->samples += part->n_samples;
+    ledger->row = part->row;
+}
+
+/* Op by op. */
+static int64_t ledger_repeat_ops(struct sim *sim, int rank, const struct ledger_period *period)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    struct ledger_part *part = last_part(ledger);
+    int64_t went = 0;
+    part->first_row = ledger->row;
+    part->n_samples = -ledger->samples;
+    part->searches = -ledger->hbm.searches;
+    part->rows.none = true;
     ledger->repeats = period;
-    for (int64_t i = 1; i <= period->times && went; i++) {
-        ledger->shift = (int32_t)(i * period->ops);
-        ledger->later = i * period->length;
-        went = ledger_repeat_once(
+    for (bool goes = true; went < period->times && goes; went += goes) {
+        ledger->shift = (int32_t)((went + 1) * period->ops);
+        ledger->later = (went + 1) * period->length;
+        goes = ledger_repeat_once(
             sim, rank, period->from + ledger->shift, period->from + period->ops + ledger->shift);
     }
     ledger->repeats = NULL;
+    part->row = ledger->row;
+    part->n_samples += ledger->samples;
+    part->searches += ledger->hbm.searches;
+    if (went == period->times)
+        keep_part(sim, rank, (int32_t)(period->from + (period->times + 1) * period->ops));
     return went;
+}
+
+int64_t ledger_repeat(struct sim *sim, int rank, const struct ledger_period *period)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    ps_t base = sim->machine->engine.now;
+    uint64_t begun = digest_part(sim, rank, period, base);
+    ledger_keep(ledger, buffers_until(sim, rank, period->from + period->ops));
+    for (int i = 0; i < LEDGER_PARTS; i++) {
+        ledger->part = (ledger->part + 1) % LEDGER_PARTS; /* the oldest, and at last the last one */
+        if (last_part(ledger)->begun == begun && !hbm_collects(&ledger->hbm)) {
+            ledger_repeat_part(sim, rank, period);
+            return period->times;
+        }
+    }
+    ledger->part = (ledger->part + 1) % LEDGER_PARTS;
+    int64_t went = ledger_repeat_ops(sim, rank, period);
+    last_part(ledger)->begun = went == period->times ? begun : 0;
+    last_part(ledger)->base = base;
+    return went;
+}
+
+/* The part's rows become the timeline's; the first of them may have begun before it. */
+static void join_rows(struct sim *sim, int rank)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    const struct ledger_part *part = last_part(ledger);
+    ps_t later = sim->machine->engine.now - part->base;
+    if (ledger->n_rows == 0 || part->n_samples == 0 ||
+        sim->ranks[rank].host_step + 1 != sim->total_steps)
+        return;
+    for (int row = part->first_row; row <= part->row; row++) {
+        double bytes = 0;
+        for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+            bytes += part->rows.at[row].category_bytes[c];
+        if (row == part->first_row && !ledger->timeline.none &&
+            bytes <= ledger->timeline.highest_bytes)
+            continue;
+        ledger->timeline.at[row] = part->rows.at[row];
+        ledger->timeline.times[row] = part->rows.times[row] + later;
+        ledger->timeline.none = false;
+        ledger->timeline.highest_bytes = bytes;
+    }
 }
 
 void ledger_settle(struct sim *sim, int rank, bool keep)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank], *before = ledger->before,
                   gone = keep ? *before : *ledger;
-    if (!keep) {
+    if (keep)
+        join_rows(sim, rank);
+    else {
         *ledger = *before;
-        ledger->timeline = gone.timeline;
-        ledger->stops = gone.stops;
-        for (int row = 0; row < ledger->n_rows; row++)
-            ledger->timeline[row] = before->timeline[row];
+        memcpy(ledger->parts, gone.parts, sizeof gone.parts);
+        ledger->blocks = gone.blocks;
+        memcpy(gone.blocks, before->blocks, sizeof *gone.blocks * (size_t)before->n_kept);
     }
-    free(before->timeline);
+    free(before->blocks);
     hbm_release(&gone.hbm);
     vec_free(&gone.pending);
     free(before);
     ledger->before = NULL;
+}
+
+void ledger_begin_step(struct sim *sim, int rank)
+{
+    if (!sim->memory.ledgers)
+        return;
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    ledger->samples = ledger->row = 0;
+    ledger->timeline.none = true;
 }
 
 void ledger_forget_measured(struct sim *sim)
@@ -395,7 +570,6 @@ void ledger_forget_measured(struct sim *sim)
         struct ledger *ledger = &sim->memory.ledgers[r];
         ledger->stall = 0;
         ledger->measured_retries = 0;
-        ledger->samples = ledger->row = 0;
     }
 }
 
@@ -425,10 +599,10 @@ static void timeline_result(
 {
     double began =
         sim->total_steps > 1 ? s_from_ps(sim->measure.step_end[sim->total_steps - 2]) : 0;
-    program->timeline = ledger->timeline;
+    program->timeline = ledger->timeline.at;
     program->n_timeline = ledger->samples > 0 ? ledger->row + 1 : 0;
     for (int row = 0; row < program->n_timeline; row++)
-        program->timeline[row].time_s -= began;
+        program->timeline[row].time_s = s_from_ps(ledger->timeline.times[row]) - began;
 }
 
 /* Of the ranks of a program the first of those whose host stood longest for its allocator; the

@@ -11,7 +11,7 @@
  * pending event goes on by n periods (period_skip). The allocator alone is followed op by op
  * (ledger_repeat), since the block that a buffer gets may repeat after many periods, or never. When
  * its host comes to each op is known, and blocks that other queues used come back at the same ops
- * as in the period before. If it would make a segment, nothing is skipped.
+ * as in the period before. Periods in which it would make a segment are not skipped.
  *
  * Two states are the same if
  * - the same events are pending, in the same order and as far from now;
@@ -470,22 +470,22 @@ static void skip_meeting(struct sim *sim, int i, const struct period_meeting *th
         flow->settled_at += n * (flow->settled_at - then->flow.settled_at);
 }
 
-/* The allocators of all ranks have been followed through n periods, or none. */
-static bool skip_ledgers(struct sim *sim, const struct period_look *then,
+/* Follows the allocators of all ranks through n periods, or as many as none makes a segment in: how
+ * many these are. */
+static int64_t skip_ledgers(struct sim *sim, const struct period_look *then,
     const struct period_look *now, const struct period_pace *paces, int64_t n)
 {
-    bool went = true;
-    int done = 0;
-    for (; sim->memory.ledgers && done < sim->n_ranks && went; done++)
-        went = ledger_repeat(sim, done,
-            &(struct ledger_period){.from = then->ranks[done].host_end,
-                .ops = paces[done].ops,
-                .first_return = then->n_returns[done],
+    int64_t went = n;
+    for (int r = 0; sim->memory.ledgers && r < sim->n_ranks; r++)
+        went = ledger_repeat(sim, r,
+            &(struct ledger_period){.from = then->ranks[r].host_end,
+                .ops = paces[r].ops,
+                .first_return = then->n_returns[r],
                 .length = now->now - then->now,
-                .times = n});
-    for (int r = 0; r < done; r++)
-        ledger_settle(sim, r, went);
-    return went;
+                .times = went});
+    for (int r = 0; sim->memory.ledgers && r < sim->n_ranks; r++)
+        ledger_settle(sim, r, went == n);
+    return went == n || went == 0 ? went : skip_ledgers(sim, then, now, paces, went);
 }
 
 static void period_skip(
@@ -506,12 +506,16 @@ static void period_skip(
 
 /* ---- when ---- */
 
-/* The next look is some stretches further on. */
+/* The next look is some stretches further on; twice as many each time that the allocator was in the
+ * way, as it will be for a while. */
 static void expect_look(struct sim *sim)
 {
+    enum { MOST_FAILS = 16 };
+    int fails = sim->period.fails;
     const struct queue *queue = &sim->queues[STREAM_COMPUTE];
     const struct plan_fold *fold = sim->ranks[0].tables->fold;
-    int64_t stretch = queue->cursor.stretch - fold->stretches + LOOK_STRETCHES,
+    int64_t stretch = queue->cursor.stretch - fold->stretches +
+                      ((int64_t)LOOK_STRETCHES << (fails < MOST_FAILS ? fails : MOST_FAILS)),
             in_step = stretch < fold->n_stretches
                           ? fold->stretches[stretch].positions[STREAM_COMPUTE]
                           : queue->n_ops;
@@ -532,6 +536,16 @@ static bool has_timeline(const struct sim *sim)
     return sim->measure.traced && sim->queues[STREAM_COMPUTE].step + 1 == sim->total_steps;
 }
 
+/* Where a step before skipped fewer at the same op, as many are skipped, and the rest thereafter:
+ * then the allocator may do as it did (ledger_repeat). */
+static int64_t as_before(const struct period *period, const struct period_look *now, int64_t n)
+{
+    for (int i = period->skipped.n - 1; i >= 0; i--)
+        if (period->skipped.at[i].op == now->queues[STREAM_COMPUTE].op)
+            return period->skipped.at[i].times < n ? period->skipped.at[i].times : n;
+    return n;
+}
+
 /* Back to the look that this one is like, if any; what can be skipped is. */
 static void period_compare(struct sim *sim)
 {
@@ -542,8 +556,12 @@ static void period_compare(struct sim *sim)
         const struct period_look *then = &period->looks[i % LOOKS];
         if (then->hash != now->hash || !look_is_like(sim, then, now, paces))
             continue;
-        int64_t n = periods_left(sim, then, now, paces);
-        if (n > 0 && skip_ledgers(sim, then, now, paces, n)) {
+        int64_t n = as_before(period, now, periods_left(sim, then, now, paces));
+        int64_t wanted = n;
+        n = n > 0 ? skip_ledgers(sim, then, now, paces, n) : 0;
+        period->fails = n > 0 ? 0 : period->fails + (wanted > 0);
+        if (n > 0) {
+            vec_push(&period->skipped, (struct period_skipped){now->queues[STREAM_COMPUTE].op, n});
             period_skip(sim, then, now, n);
             period_forget(sim);
         }
@@ -565,6 +583,7 @@ bool period_go_on(struct sim *sim)
     ahead_settle(sim, 0);
     if (period->step != sim->queues[STREAM_COMPUTE].step) {
         period->step = sim->queues[STREAM_COMPUTE].step;
+        period->fails = 0;
         period_forget(sim);
     }
     if (!has_timeline(sim)) {
@@ -617,4 +636,5 @@ void period_release(struct sim *sim)
         vec_free(&look->pending);
     }
     free(sim->period.looks);
+    vec_free(&sim->period.skipped);
 }

@@ -243,20 +243,42 @@ enum entity {
     ENTITY_DOCUMENTS
 };
 
-enum { LEDGER_ROWS = 400 };
+enum { LEDGER_ROWS = 400, LEDGER_PARTS = 2 };
+
+/* A sample for each row, and when it was taken. */
+struct ledger_rows {
+    struct exec_memory_sample *at;
+    ps_t *times;
+    bool none;            /* of the row that grows, up to now, else: */
+    double highest_bytes; /* of that */
+};
+
+struct buffer_block {
+    int32_t number, block;
+};
+
+/* What a part of a step that was repeated began with, and came to. */
+struct ledger_part {
+    uint64_t begun; /* digest of all that it depends on; 0: there is none */
+    ps_t base;      /* times count from then on */
+    struct hbm hbm;
+    VEC(struct pending_free) pending;
+    VEC(struct buffer_block) blocks; /* of the buffers that lived at its end */
+    int64_t searches;
+    int first_row, row, n_samples;
+    struct ledger_rows rows;
+};
 
 /* The HBM of a rank. */
 struct ledger {
     struct hbm hbm;
-    int32_t *blocks; /* of each buffer, -1 */
+    int32_t *blocks; /* of each buffer; -1: it does not live */
     VEC(struct pending_free) pending;
     VEC(struct ledger_stop) stops; /* in the order of steps and ops */
-    /* The last step in at most LEDGER_ROWS equal stretches of its samples, of each the highest, in
-     * the arena: */
-    struct exec_memory_sample *timeline;
+    /* A step in at most LEDGER_ROWS equal stretches of its samples, of each the highest: */
     int n_samples, n_rows, samples,
-        row;              /* they will be; how many there are of them, the stretch that grows */
-    double highest_bytes; /* of that, up to now */
+        row;                     /* they will be; how many there are of them, the one that grows */
+    struct ledger_rows timeline; /* of the last step */
     ps_t stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
     int64_t measured_retries;
     /* What period.c needs of this step, in the order of ops: */
@@ -266,7 +288,10 @@ struct ledger {
     int32_t op, shift;                   /* the op at hand; it is that one's of the part + shift */
     ps_t later;
     int next_return;
-    struct ledger *before; /* a copy of then */
+    struct ledger *before; /* a copy of then, with n_kept of its blocks */
+    int32_t n_kept;
+    struct ledger_part parts[LEDGER_PARTS]; /* the last ones that were repeated */
+    int part;                               /* the last of them */
 };
 
 /* Time, and the links between GPUs. */
@@ -352,14 +377,21 @@ struct warm {
     int32_t steps;        /* that all of them have ended */
 };
 
+/* Where the first rank's compute queue was when periods were skipped, and how many. */
+struct period_skipped {
+    int32_t op;
+    int64_t times;
+};
+
 /* What repeats itself is skipped (period.c). */
 struct period {
     int64_t look_at; /* ops of the first rank's compute queue after which the run is looked at;
                         INT64_MAX: never */
-
-    bool asked;   /* it is, before the next event */
-    int32_t step; /* of the looks */
-    int n;        /* looks of the step since something was skipped; the last of them are kept: */
+    bool asked;      /* it is, before the next event */
+    int32_t step;    /* of the looks */
+    int fails;       /* how often the allocator was in the way, since something was skipped */
+    VEC(struct period_skipped) skipped;
+    int n; /* looks of the step since something was skipped; the last of them are kept: */
     struct period_look *looks; /* NULL: nothing is skipped */
     int *meetings;             /* communicators that matter */
     int n_meetings;
@@ -681,14 +713,16 @@ void ledger_release(struct sim *sim);
  * cudaFree. */
 bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
 void ledger_result(struct sim *sim);
+/* The host begins a step. */
+void ledger_begin_step(struct sim *sim, int rank);
 /* The host begins a burst with host_first. */
 void ledger_note_burst(struct sim *sim, int rank);
 /* What is noted for period.c begins now. */
 void ledger_begin_period(struct sim *sim, int rank);
 /* What the rank's host did in a period it does `times` times more, a period later each time: the
- * allocator is asked for the same, at those times. False: it would take the host's time. Afterwards
- * ledger_settle() says whether that is to be so, or is undone. */
-bool ledger_repeat(struct sim *sim, int rank, const struct ledger_period *period);
+ * allocator is asked for the same, at those times. How many of these it did before it would have
+ * taken the host's time. Afterwards ledger_settle() says whether all is to be so, or undone. */
+int64_t ledger_repeat(struct sim *sim, int rank, const struct ledger_period *period);
 void ledger_settle(struct sim *sim, int rank, bool keep);
 /* What was measured until now is of a step of warm-up. */
 void ledger_forget_measured(struct sim *sim);

@@ -59,6 +59,7 @@ static void sum_up(struct plan_fold *fold, struct arena *arena)
     behind->pattern = nothing;
     behind->sums_s = nothing->host_s;
     behind->first_op = behind->block = behind->memory = fold->n_ops;
+    behind->first_buffer = fold->n_buffers;
     behind[1].first_op = INT32_MAX;
     behind[1].block = behind[1].memory = fold->n_ops;
     int32_t launches = 0,
