@@ -80,7 +80,7 @@ static ps_t ledger_time(const struct sim *sim, int rank)
            ps_from_s(plan_fold_host_s(fold, op) - plan_fold_host_s(fold, burst->first));
 }
 
-static struct ledger_part *last_part(struct ledger *ledger)
+static struct ledger_part *ledger_last_part(struct ledger *ledger)
 {
     return &ledger->parts[ledger->part];
 }
@@ -94,7 +94,8 @@ static void ledger_sample(struct sim *sim, int rank)
     if (ledger->n_rows == 0)
         return;
     BUG_IF(ledger->samples == ledger->n_samples, "more than %d samples", ledger->n_samples);
-    struct ledger_rows *rows = ledger->repeats ? &last_part(ledger)->rows : &ledger->timeline;
+    struct ledger_rows *rows =
+        ledger->repeats ? &ledger_last_part(ledger)->rows : &ledger->timeline;
     if (ledger->samples++ == stretch_end(ledger, ledger->row)) {
         ledger->row++;
         rows->none = true;
@@ -429,7 +430,7 @@ static uint64_t digest_part(
 static void keep_part(struct sim *sim, int rank, int32_t end)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    struct ledger_part *part = last_part(ledger);
+    struct ledger_part *part = ledger_last_part(ledger);
     hbm_release(&part->hbm);
     vec_free(&part->pending);
     hbm_copy(&part->hbm, &ledger->hbm);
@@ -444,7 +445,7 @@ static void keep_part(struct sim *sim, int rank, int32_t end)
 static void ledger_repeat_part(struct sim *sim, int rank, const struct ledger_period *period)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    const struct ledger_part *part = last_part(ledger);
+    const struct ledger_part *part = ledger_last_part(ledger);
     int32_t step = sim->ranks[rank].host_step;
     struct hbm hbm;
     hbm_copy(&hbm, &part->hbm);
@@ -471,7 +472,7 @@ static void ledger_repeat_part(struct sim *sim, int rank, const struct ledger_pe
 static int64_t ledger_repeat_ops(struct sim *sim, int rank, const struct ledger_period *period)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    struct ledger_part *part = last_part(ledger);
+    struct ledger_part *part = ledger_last_part(ledger);
     int64_t went = 0;
     part->first_row = ledger->row;
     part->n_samples = -ledger->samples;
@@ -501,15 +502,15 @@ int64_t ledger_repeat(struct sim *sim, int rank, const struct ledger_period *per
     ledger_keep(ledger, buffers_until(sim, rank, period->from + period->ops));
     for (int i = 0; i < LEDGER_PARTS; i++) {
         ledger->part = (ledger->part + 1) % LEDGER_PARTS; /* the oldest, and at last the last one */
-        if (last_part(ledger)->begun == begun && !hbm_collects(&ledger->hbm)) {
+        if (ledger_last_part(ledger)->begun == begun && !hbm_collects(&ledger->hbm)) {
             ledger_repeat_part(sim, rank, period);
             return period->times;
         }
     }
     ledger->part = (ledger->part + 1) % LEDGER_PARTS;
     int64_t went = ledger_repeat_ops(sim, rank, period);
-    last_part(ledger)->begun = went == period->times ? begun : 0;
-    last_part(ledger)->base = base;
+    ledger_last_part(ledger)->begun = went == period->times ? begun : 0;
+    ledger_last_part(ledger)->base = base;
     return went;
 }
 
@@ -517,7 +518,7 @@ int64_t ledger_repeat(struct sim *sim, int rank, const struct ledger_period *per
 static void join_rows(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    const struct ledger_part *part = last_part(ledger);
+    const struct ledger_part *part = ledger_last_part(ledger);
     ps_t later = sim->machine->engine.now - part->base;
     if (ledger->n_rows == 0 || part->n_samples == 0 ||
         sim->ranks[rank].host_step + 1 != sim->total_steps)

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
+#include "exec/ledger.h"
 #include "fabric/fabric.h"
 #include "net/net.h"
 #include "plan/fold.h"
@@ -192,46 +193,6 @@ struct communicator {
     struct rng_stream noise;
 };
 
-/* Where the allocator stood in the host's way: before this op, in cudaMalloc and cudaFree for so
- * long, and before that, when cudaMalloc had failed, until the GPU had run dry. */
-struct ledger_stop {
-    int32_t step, op;
-    bool drains;
-    ps_t calls;
-};
-
-/* How many ops of its queue must be done until a wait is satisfied, and which queue. */
-struct wanted {
-    struct queue *queue;
-    int64_t done;
-};
-
-/* A block that was freed while another queue still used it (record_stream). */
-struct pending_free {
-    int32_t block, step;
-    plan_wait last_use;
-    struct wanted wanted; /* the same, looked up */
-};
-/* The op at which one came back to the allocator. */
-struct pending_return {
-    int32_t op;
-    plan_wait last_use;
-};
-
-/* A burst of the host: from when on it issues ops from this one on. */
-struct host_burst {
-    int32_t first;
-    ps_t base;
-};
-
-/* A part of a step that a rank repeats a number of times (period.c). */
-struct ledger_period {
-    int32_t from, ops; /* the host's ops from there on, and how many they are */
-    int first_return;  /* of ledger.returns in them */
-    ps_t length;
-    int64_t times;
-};
-
 /* Who owns a random stream. */
 enum entity {
     ENTITY_GPU = 1,
@@ -241,57 +202,6 @@ enum entity {
     ENTITY_NODE,
     ENTITY_PAUSE,
     ENTITY_DOCUMENTS
-};
-
-enum { LEDGER_ROWS = 400, LEDGER_PARTS = 2 };
-
-/* A sample for each row, and when it was taken. */
-struct ledger_rows {
-    struct exec_memory_sample *at;
-    ps_t *times;
-    bool none;            /* of the row that grows, up to now, else: */
-    double highest_bytes; /* of that */
-};
-
-struct buffer_block {
-    int32_t number, block;
-};
-
-/* What a part of a step that was repeated began with, and came to. */
-struct ledger_part {
-    uint64_t begun; /* digest of all that it depends on; 0: there is none */
-    ps_t base;      /* times count from then on */
-    struct hbm hbm;
-    VEC(struct pending_free) pending;
-    VEC(struct buffer_block) blocks; /* of the buffers that lived at its end */
-    int64_t searches;
-    int first_row, row, n_samples;
-    struct ledger_rows rows;
-};
-
-/* The HBM of a rank. */
-struct ledger {
-    struct hbm hbm;
-    int32_t *blocks; /* of each buffer; -1: it does not live */
-    VEC(struct pending_free) pending;
-    VEC(struct ledger_stop) stops; /* in the order of steps and ops */
-    /* A step in at most LEDGER_ROWS equal stretches of its samples, of each the highest: */
-    int n_samples, n_rows, samples,
-        row;                     /* they will be; how many there are of them, the one that grows */
-    struct ledger_rows timeline; /* of the last step */
-    ps_t stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
-    int64_t measured_retries;
-    /* What period.c needs of this step, in the order of ops: */
-    VEC(struct pending_return) returns;
-    VEC(struct host_burst) bursts;
-    const struct ledger_period *repeats; /* NULL: the host is where its op is now; else: */
-    int32_t op, shift;                   /* the op at hand; it is that one's of the part + shift */
-    ps_t later;
-    int next_return;
-    struct ledger *before; /* a copy of then, with n_kept of its blocks */
-    int32_t n_kept;
-    struct ledger_part parts[LEDGER_PARTS]; /* the last ones that were repeated */
-    int part;                               /* the last of them */
 };
 
 /* Time, and the links between GPUs. */
@@ -704,33 +614,6 @@ void communicator_arrive(struct sim *sim, int rank, int32_t op);
 void communicator_on_latency(void *self, const struct event *event);
 void communicator_on_end(void *self, const struct event *event);
 void communicator_on_links(void *self, const struct event *event);
-
-/* ledger.c */
-void ledger_setup(struct sim *sim); /* of every rank */
-void ledger_release(struct sim *sim);
-/* The allocator does what op of the rank's step asks for. False: cudaMalloc failed, ask again when
- * the GPU is drained; then the run may end, out of memory. calls: host time in cudaMalloc and
- * cudaFree. */
-bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
-void ledger_result(struct sim *sim);
-/* The host begins a step. */
-void ledger_begin_step(struct sim *sim, int rank);
-/* The host begins a burst with host_first. */
-void ledger_note_burst(struct sim *sim, int rank);
-/* What is noted for period.c begins now. */
-void ledger_begin_period(struct sim *sim, int rank);
-/* What the rank's host did in a period it does `times` times more, a period later each time: the
- * allocator is asked for the same, at those times. How many of these it did before it would have
- * taken the host's time. Afterwards ledger_settle() says whether all is to be so, or undone. */
-int64_t ledger_repeat(struct sim *sim, int rank, const struct ledger_period *period);
-void ledger_settle(struct sim *sim, int rank, bool keep);
-/* What was measured until now is of a step of warm-up. */
-void ledger_forget_measured(struct sim *sim);
-/* From which step on the allocator of no program takes the host's time; 0: it never does, or
- * nothing is followed. */
-int32_t ledger_steady_from(const struct sim *sim);
-/* Whether from this step on cudaMalloc fails in any. */
-bool ledger_drains_from(const struct sim *sim, int32_t step);
 
 /* trace.c */
 void trace_setup(struct sim *sim);
