@@ -15,12 +15,24 @@
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
 
+static bool same_numbers(const double *a, const double *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(a[i] == b[i]))
+            return false;
+    return true;
+}
+
+static bool same_breakdown(const struct exec_breakdown *a, const struct exec_breakdown *b)
+{
+    return same_numbers((const double *)a, (const double *)b, sizeof *a / sizeof(double));
+}
+
 static bool same_memory(const struct exec_memory *a, const struct exec_memory *b)
 {
     return a->peak_allocated_bytes == b->peak_allocated_bytes &&
            a->peak_reserved_bytes == b->peak_reserved_bytes &&
-           memcmp(a->peak_category_bytes, b->peak_category_bytes, sizeof a->peak_category_bytes) ==
-               0 &&
+           same_numbers(a->peak_category_bytes, b->peak_category_bytes, HBM_CATEGORY_COUNT) &&
            a->alloc_retries == b->alloc_retries && a->alloc_stall_s == b->alloc_stall_s;
 }
 
@@ -30,7 +42,7 @@ static bool same_timeline(const struct exec_program *a, const struct exec_progra
     for (int i = 0; i < a->n_timeline && same; i++) {
         const struct exec_memory_sample *one = &a->timeline[i], *other = &b->timeline[i];
         same = one->time_s == other->time_s && one->reserved_bytes == other->reserved_bytes &&
-               memcmp(one->category_bytes, other->category_bytes, sizeof one->category_bytes) == 0;
+               same_numbers(one->category_bytes, other->category_bytes, HBM_CATEGORY_COUNT);
     }
     return same;
 }
@@ -42,13 +54,13 @@ static void assert_same_run(
                 skips->step_time_sd_s == whole->step_time_sd_s &&
                 skips->nvlink_utilisation == whole->nvlink_utilisation &&
                 skips->nic_utilisation == whole->nic_utilisation &&
-                memcmp(&skips->breakdown, &whole->breakdown, sizeof whole->breakdown) == 0 &&
+                same_breakdown(&skips->breakdown, &whole->breakdown) &&
                 same_memory(&skips->memory, &whole->memory);
     for (int p = 0; p < whole->n_programs && whole->status == EXEC_OK; p++) {
-        same = same && same_memory(&skips->programs[p].memory, &whole->programs[p].memory) &&
-               memcmp(&skips->programs[p].breakdown, &whole->programs[p].breakdown,
-                   sizeof whole->breakdown) == 0;
-        if (same && !same_timeline(&skips->programs[p], &whole->programs[p]))
+        const struct exec_program *a = &skips->programs[p], *b = &whole->programs[p];
+        same = same && same_memory(&a->memory, &b->memory) &&
+               same_breakdown(&a->breakdown, &b->breakdown);
+        if (same && !same_timeline(a, b))
             fail_msg("%s: another timeline of memory in program %d", what, p);
     }
     if (!same)

@@ -49,9 +49,9 @@
     do {                                                                                           \
         (to)->capacity = (to)->n = (from)->n;                                                      \
         (to)->at = NULL;                                                                           \
-        if ((from)->n > 0) {                                                                       \
-            (to)->at = xrealloc(NULL, sizeof *(to)->at * (size_t)(from)->n);                       \
-            memcpy((to)->at, (from)->at, sizeof *(to)->at *(size_t)(from)->n);                     \
+        if ((to)->n > 0) {                                                                         \
+            (to)->at = xrealloc(NULL, sizeof *(to)->at * (size_t)(to)->n);                         \
+            memcpy((to)->at, (from)->at, sizeof *(to)->at *(size_t)(to)->n);                       \
         }                                                                                          \
     } while (0)
 

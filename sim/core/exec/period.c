@@ -123,7 +123,7 @@ static void look_open(const struct sim *sim, struct period_look *look)
         return;
     const struct period *period = &sim->period;
     look->ranks = xcalloc((size_t)sim->n_ranks, sizeof *look->ranks);
-    look->queues = xcalloc((size_t)(sim->n_ranks * sim->n_queues), sizeof *look->queues);
+    look->queues = xcalloc((size_t)sim->n_ranks * (size_t)sim->n_queues, sizeof *look->queues);
     look->meetings = xcalloc((size_t)period->n_meetings + 1, sizeof *look->meetings);
     look->n_pending = xcalloc((size_t)sim->n_ranks, sizeof *look->n_pending);
     look->n_returns = xcalloc((size_t)sim->n_ranks, sizeof *look->n_returns);
@@ -138,16 +138,18 @@ static void look_take(struct sim *sim, struct period_look *look)
     look->now = sim->machine->engine.now;
     look->pending.n = 0;
     for (int r = 0; r < sim->n_ranks; r++) {
-        const struct ledger *ledger = sim->memory.ledgers ? &sim->memory.ledgers[r] : NULL;
         ahead_settle(sim, r);
         look->ranks[r] = sim->ranks[r];
-        look->n_pending[r] = ledger ? ledger->pending.n : 0;
-        look->n_returns[r] = ledger ? ledger->returns.n : 0;
-        for (int i = 0; i < look->n_pending[r]; i++)
+        if (!sim->memory.ledgers)
+            continue;
+        const struct ledger *ledger = &sim->memory.ledgers[r];
+        look->n_pending[r] = ledger->pending.n;
+        look->n_returns[r] = ledger->returns.n;
+        for (int i = 0; i < ledger->pending.n; i++)
             vec_push(&look->pending, ledger->pending.at[i]);
     }
-    memcpy(
-        look->queues, sim->queues, sizeof *look->queues * (size_t)(sim->n_ranks * sim->n_queues));
+    memcpy(look->queues, sim->queues,
+        sizeof *look->queues * (size_t)sim->n_ranks * (size_t)sim->n_queues);
     for (int i = 0; i < period->n_meetings; i++) {
         const struct communicator *comm = &sim->meetings.all[period->meetings[i]];
         look->meetings[i] = (struct period_meeting){*comm, net->flows.at[comm->flow]};

@@ -8,22 +8,22 @@
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
-void timing_add(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
+void timing_add(struct exec_breakdown *sum, const struct exec_breakdown *part, double times)
 {
-    sum->compute_s += part->compute_s * share;
-    sum->contention_s += part->contention_s * share;
-    sum->optimizer_s += part->optimizer_s * share;
-    sum->exposed_comm_s += part->exposed_comm_s * share;
-    sum->exposed_wait_s += part->exposed_wait_s * share;
-    sum->host_bound_s += part->host_bound_s * share;
-    sum->comm_s += part->comm_s * share;
-    sum->comm_latency_s += part->comm_latency_s * share;
-    sum->comm_wait_s += part->comm_wait_s * share;
-    sum->bubble_s += part->bubble_s * share;
-    sum->stage_wait_s += part->stage_wait_s * share;
+    sum->compute_s += part->compute_s * times;
+    sum->contention_s += part->contention_s * times;
+    sum->optimizer_s += part->optimizer_s * times;
+    sum->exposed_comm_s += part->exposed_comm_s * times;
+    sum->exposed_wait_s += part->exposed_wait_s * times;
+    sum->host_bound_s += part->host_bound_s * times;
+    sum->comm_s += part->comm_s * times;
+    sum->comm_latency_s += part->comm_latency_s * times;
+    sum->comm_wait_s += part->comm_wait_s * times;
+    sum->bubble_s += part->bubble_s * times;
+    sum->stage_wait_s += part->stage_wait_s * times;
     for (int p = 0; p < PARALLEL_COUNT; p++) {
-        sum->comm[p].moving_s += part->comm[p].moving_s * share;
-        sum->comm[p].exposed_s += part->comm[p].exposed_s * share;
+        sum->comm[p].moving_s += part->comm[p].moving_s * times;
+        sum->comm[p].exposed_s += part->comm[p].exposed_s * times;
     }
 }
 
