@@ -389,11 +389,10 @@ static int64_t rank_has_left(const struct sim *sim, const struct period_look *th
             int32_t last = stretch_of(fold, a->last_op), next = stretch_of(fold, b->op);
             from = last < from ? last : from;
             top = next > top ? next : top;
-        } else if (b->op <= rank->host_end)
-            return 0; /* issued, and stands still */
-        else
-            left = (b->op - rank->host_end) / pace.ops < left ? (b->op - rank->host_end) / pace.ops
-                                                              : left;
+        } else {
+            int64_t until = (b->op - rank->host_end) / pace.ops; /* below 1: it is issued soon */
+            left = until < left ? until : left;
+        }
     }
     from -= from > 0; /* what a host was blocked for (idle.c) */
     int32_t end = from;
@@ -439,9 +438,9 @@ static void skip_rank(struct rank *now, const struct rank *then, int64_t n)
     now->host_first_s = plan_fold_host_s(now->tables->fold, now->host_first);
     for (int i = 0; i < now->ahead.n; i++)
         GO_ON(ahead.kernels[i].end);
-    const struct exec_breakdown spent = now->spent;
-    timing_add(&now->spent, &spent, (double)n);
-    timing_add(&now->spent, &then->spent, -(double)n);
+    struct exec_breakdown of_one = now->spent;
+    timing_add(&of_one, &then->spent, -1);
+    timing_add(&now->spent, &of_one, (double)n);
 }
 
 static void skip_queue(struct queue *now, const struct queue *then, int64_t n)
