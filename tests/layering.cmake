@@ -1,6 +1,6 @@
 # cmake -D ROOT=<tree> -P layering.cmake: the rules of sim/layers.txt hold in the #include lines of sim/, each permission there is
 # used, a wing uses only the wings that it may, a library of the outside world is seen by the modules named here only, no static
-# function has a namesake in another file, no file is above 750 lines. Prints one line per violation; exit status 1 if there are any.
+# function has a namesake in another file, no file is above 750 lines, nothing else stands at the top level. Prints one line per violation; exit status 1 if there are any.
 cmake_minimum_required(VERSION 3.25)
 set(home_yaml.h config)
 set(home_csv.h config)
@@ -105,6 +105,17 @@ foreach(function IN LISTS functions)
     set(file_of_${name} ${file})
   endif()
 endforeach()
+
+# The top level is fixed; a link that leads out of the tree is broken elsewhere.
+file(GLOB entries RELATIVE ${ROOT} ${ROOT}/*)
+foreach(entry IN LISTS entries)
+  if(NOT entry MATCHES "^(\\..*|CITATION\\.cff|CMakeLists\\.txt|CMakePresets\\.json|README\\.md|sim|topologies|scenarios|results|tests|plots|build)$")
+    violation("${entry}: error: nothing else stands at the top level")
+  endif()
+endforeach()
+if(IS_SYMLINK ${ROOT}/tests/tests)
+  violation("tests/tests: error: a link that a test made in the tree itself")
+endif()
 
 if(violations OR NOT includes)
   list(LENGTH includes n_includes)

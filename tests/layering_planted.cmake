@@ -31,6 +31,7 @@ sound_tree()
 check("")
 plant(sim/core/engine/engine.c "int x;\n #include \"store/store.h\"\n"
   "sim/core/engine/engine.c:2: error: engine may not use store; it may use: base")
+plant(digests.txt "a\n" "digests.txt: error: nothing else stands at the top level")
 plant(sim/core/base/base.h "#include \"engine/engine.h\"\n" "sim/core/base/base.h:1: error: base may not use engine")
 plant(sim/core/engine/engine.c "#include <yaml.h>\n" "sim/core/engine/engine.c:1: error: engine may not use <yaml.h>; only config may")
 plant(sim/core/config/config.c "\n\n#include <sqlite3.h>\n" "sim/core/config/config.c:3: error: config may not use <sqlite3.h>")
