@@ -197,7 +197,7 @@ static void schedules(void **state)
     static const struct {
         const char *schedule, *chunks, *stages;
         double share;
-    } kinds[] = {{"1F1B", "1", "2", 0.3}, {"GPipe", "1", "2", 1}, {"ZBH1", "1", "2", 0.3},
+    } kinds[] = {{"1F1B", "1", "2", 0.3}, {"GPipe", "1", "2", 0.4}, {"ZBH1", "1", "2", 0.3},
         {"1F1B", "2", "2", 0.3}, {"1F1B", "3", "4", 0.6}, {"ZBVZeroBubble", "2", "2", 0.4},
         {"DualPipeV", "2", "2", 0.4}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
