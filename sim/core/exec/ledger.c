@@ -140,9 +140,10 @@ static bool comes_back(struct sim *sim, int rank, const struct pending_free *pen
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     if (ledger->repeats) {
+        if (ledger->next_return == ledger->returns.n)
+            return false;
         const struct pending_return *next = &ledger->returns.at[ledger->next_return];
-        bool comes = ledger->next_return < ledger->returns.n &&
-                     next->op + ledger->shift == ledger->op &&
+        bool comes = next->op + ledger->shift == ledger->op &&
                      next->last_use + ledger->shift == pending->last_use;
         ledger->next_return += comes;
         return comes;
