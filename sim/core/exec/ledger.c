@@ -451,7 +451,6 @@ static void ledger_repeat_part(struct sim *sim, int rank, const struct ledger_pe
     struct hbm hbm;
     hbm_copy(&hbm, &part->hbm);
     hbm_keep_peaks(&hbm, &ledger->hbm);
-    hbm.searches = ledger->hbm.searches + part->searches;
     hbm_release(&ledger->hbm);
     ledger->hbm = hbm;
     vec_free(&ledger->pending);
@@ -477,7 +476,6 @@ static int64_t ledger_repeat_ops(struct sim *sim, int rank, const struct ledger_
     int64_t went = 0;
     part->first_row = ledger->row;
     part->n_samples = -ledger->samples;
-    part->searches = -ledger->hbm.searches;
     part->rows.none = true;
     ledger->repeats = period;
     for (bool goes = true; went < period->times && goes; went += goes) {
@@ -489,7 +487,6 @@ static int64_t ledger_repeat_ops(struct sim *sim, int rank, const struct ledger_
     ledger->repeats = NULL;
     part->row = ledger->row;
     part->n_samples += ledger->samples;
-    part->searches += ledger->hbm.searches;
     if (went == period->times)
         keep_part(sim, rank, (int32_t)(period->from + (period->times + 1) * period->ops));
     return went;

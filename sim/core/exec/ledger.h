@@ -58,6 +58,7 @@ struct ledger_rows {
     double highest_bytes; /* of that */
 };
 
+/* Of a buffer that lives, its block. */
 struct buffer_block {
     int32_t number, block;
 };
@@ -69,7 +70,6 @@ struct ledger_part {
     struct hbm hbm;
     VEC(struct pending_free) pending;
     VEC(struct buffer_block) blocks; /* of the buffers that lived at its end */
-    int64_t searches;
     int first_row, row, n_samples;
     struct ledger_rows rows;
 };

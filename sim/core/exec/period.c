@@ -555,12 +555,11 @@ static void period_compare(struct sim *sim)
     const struct period_look *now = &period->looks[(period->n - 1) % LOOKS];
     for (int i = period->n - 2; i >= 0 && i > period->n - 1 - LOOKS; i--) {
         const struct period_look *then = &period->looks[i % LOOKS];
-        if (then->hash != now->hash || !look_is_like(sim, then, now, paces))
+        if (!look_is_like(sim, then, now, paces))
             continue;
-        int64_t n = as_before(period, now, periods_left(sim, then, now, paces));
-        int64_t wanted = n;
-        n = n > 0 ? skip_ledgers(sim, then, now, paces, n) : 0;
-        period->fails = n > 0 ? 0 : period->fails + (wanted > 0);
+        int64_t left = as_before(period, now, periods_left(sim, then, now, paces)),
+                n = left > 0 ? skip_ledgers(sim, then, now, paces, left) : 0;
+        period->fails = n > 0 ? 0 : period->fails + (left > 0);
         if (n > 0) {
             vec_push(&period->skipped, (struct period_skipped){now->queues[STREAM_COMPUTE].op, n});
             period_skip(sim, then, now, n);
@@ -581,7 +580,6 @@ bool period_go_on(struct sim *sim)
     sim->machine->engine.stopped = false;
     if (net->solve_pending || net->changed.n > 0)
         return true; /* the next event will do */
-    ahead_settle(sim, 0);
     if (period->step != sim->queues[STREAM_COMPUTE].step) {
         period->step = sim->queues[STREAM_COMPUTE].step;
         period->fails = 0;
