@@ -53,16 +53,17 @@ static const char *what_it_is(const char *path, const char *name, struct arena *
     return arena_printf(arena, "%.*s", (int)(n - (n > 0 && comment[n - 1] == '.')), comment);
 }
 
-/* "measured/vtrain.csv" of models whose file begins with "Of measured/vtrain.csv: ": those that
+/* "measured/nanotron.csv" of models whose file begins with "Of measured/nanotron.csv: ": those that
  * only rows of that table ran. NULL: others. */
 static const char *cli_files_table_of(const char *path, struct arena *arena)
 {
-    static const char of[] = "Of measured/";
+    static const char of[] = "Of ";
     const char *holder = files_holder(arena, path),
                *sentence = first_sentence(holder ? holder : path, arena);
-    if (strncmp(sentence, of, sizeof of - 1) != 0)
+    size_t n = strlen(of), end = strcspn(sentence, ":");
+    if (strncmp(sentence, of, n) != 0 || end < n + 4 || strncmp(sentence + end - 4, ".csv", 4) != 0)
         return NULL;
-    return arena_printf(arena, "%.*s", (int)strcspn(sentence + 3, ":"), sentence + 3);
+    return arena_printf(arena, "%.*s", (int)(end - n), sentence + n);
 }
 
 /* Those of a table come last. */
