@@ -211,6 +211,12 @@ static void setup_kept(struct sim *sim, int rank)
         }
 }
 
+static void no_buffer_lives(struct sim *sim, int rank)
+{
+    for (int32_t i = 0; i < fold_of(sim, rank)->n_buffers; i++)
+        sim->memory.ledgers[rank].blocks[i] = -1;
+}
+
 static void setup_one(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
@@ -218,8 +224,7 @@ static void setup_one(struct sim *sim, int rank)
     hbm_init(&ledger->hbm, (int64_t)sim->costs.hw->gpu.hbm_capacity.value,
         fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
     ledger->blocks = xcalloc((size_t)fold->n_buffers, sizeof *ledger->blocks);
-    for (int32_t i = 0; i < fold->n_buffers; i++)
-        ledger->blocks[i] = -1;
+    no_buffer_lives(sim, rank);
     if (is_first_of_program(sim, rank))
         setup_timeline(sim, rank);
     for (int i = 0; i < fold->n_setup; i++)
@@ -236,6 +241,13 @@ void ledger_setup(struct sim *sim)
         setup_one(sim, r);
 }
 
+static void state_release(struct ledger_state *state)
+{
+    hbm_release(&state->hbm);
+    vec_free(&state->pending);
+    vec_free(&state->blocks);
+}
+
 void ledger_release(struct sim *sim)
 {
     for (int r = 0; sim->memory.ledgers && r < sim->n_ranks; r++) {
@@ -245,12 +257,9 @@ void ledger_release(struct sim *sim)
         vec_free(&sim->memory.ledgers[r].stops);
         vec_free(&sim->memory.ledgers[r].returns);
         vec_free(&sim->memory.ledgers[r].bursts);
-        for (int i = 0; i < LEDGER_PARTS; i++) {
-            struct ledger_part *part = &sim->memory.ledgers[r].parts[i];
-            vec_free(&part->pending);
-            vec_free(&part->blocks);
-            hbm_release(&part->hbm);
-        }
+        state_release(&sim->memory.ledgers[r].before);
+        for (int i = 0; i < LEDGER_PARTS; i++)
+            state_release(&sim->memory.ledgers[r].parts[i].after);
     }
 }
 
@@ -346,17 +355,33 @@ void ledger_begin_period(struct sim *sim, int rank)
     ledger_note_burst(sim, rank);
 }
 
-/* A copy, in case that the part is undone; of the blocks of n buffers that there are before it. */
-static void ledger_keep(struct ledger *ledger, int32_t n)
+static void ledger_keep(const struct sim *sim, int rank, struct ledger_state *out)
 {
-    struct ledger *before = xcalloc(1, sizeof *before);
-    *before = *ledger;
-    hbm_copy(&before->hbm, &ledger->hbm);
-    vec_copy(&before->pending, &ledger->pending);
-    before->blocks = xcalloc((size_t)n + 1, sizeof *before->blocks);
-    memcpy(before->blocks, ledger->blocks, sizeof *before->blocks * (size_t)n);
-    before->n_kept = n;
-    ledger->before = before;
+    const struct ledger *ledger = &sim->memory.ledgers[rank];
+    state_release(out);
+    hbm_copy(&out->hbm, &ledger->hbm);
+    vec_copy(&out->pending, &ledger->pending);
+    for (int32_t i = 0; i < fold_of(sim, rank)->n_buffers; i++)
+        if (ledger->blocks[i] >= 0)
+            vec_push(&out->blocks, (struct buffer_block){i, ledger->blocks[i]});
+    out->samples = ledger->samples;
+    out->row = ledger->row;
+    out->part = ledger->part;
+}
+
+static void ledger_restore(struct sim *sim, int rank, const struct ledger_state *state)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    hbm_release(&ledger->hbm);
+    hbm_copy(&ledger->hbm, &state->hbm);
+    vec_free(&ledger->pending);
+    vec_copy(&ledger->pending, &state->pending);
+    no_buffer_lives(sim, rank);
+    for (int i = 0; i < state->blocks.n; i++)
+        ledger->blocks[state->blocks.at[i].number] = state->blocks.at[i].block;
+    ledger->samples = state->samples;
+    ledger->row = state->row;
+    ledger->part = state->part;
 }
 
 /* Ops of a stretch from one on to another. */
@@ -428,44 +453,18 @@ static uint64_t digest_part(
     return digest | 1;
 }
 
-static void keep_part(struct sim *sim, int rank, int32_t end)
-{
-    struct ledger *ledger = &sim->memory.ledgers[rank];
-    struct ledger_part *part = ledger_last_part(ledger);
-    hbm_release(&part->hbm);
-    vec_free(&part->pending);
-    hbm_copy(&part->hbm, &ledger->hbm);
-    vec_copy(&part->pending, &ledger->pending);
-    part->blocks.n = 0;
-    for (int32_t i = 0, n = buffers_until(sim, rank, end); i < n; i++)
-        if (ledger->blocks[i] >= 0)
-            vec_push(&part->blocks, (struct buffer_block){i, ledger->blocks[i]});
-}
-
 /* As the part before it, which began alike. */
-static void ledger_repeat_part(struct sim *sim, int rank, const struct ledger_period *period)
+static void ledger_repeat_part(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    const struct ledger_part *part = ledger_last_part(ledger);
     int32_t step = sim->ranks[rank].host_step;
-    struct hbm hbm;
-    hbm_copy(&hbm, &part->hbm);
-    hbm_keep_peaks(&hbm, &ledger->hbm);
-    hbm_release(&ledger->hbm);
-    ledger->hbm = hbm;
-    vec_free(&ledger->pending);
-    vec_copy(&ledger->pending, &part->pending);
+    ledger_restore(sim, rank, &ledger_last_part(ledger)->after);
+    hbm_keep_peaks(&ledger->hbm, &ledger->before.hbm);
     for (int i = 0; i < ledger->pending.n; i++) {
         struct pending_free *pending = &ledger->pending.at[i];
         pending->step = step;
         pending->wanted = wait_wants(&sim->ranks[rank], pending->last_use, step);
     }
-    for (int32_t i = 0, n = buffers_until(sim, rank, period->from + period->ops); i < n; i++)
-        ledger->blocks[i] = -1;
-    for (int i = 0; i < part->blocks.n; i++)
-        ledger->blocks[part->blocks.at[i].number] = part->blocks.at[i].block;
-    ledger->samples += part->n_samples;
-    ledger->row = part->row;
 }
 
 /* Op by op. */
@@ -475,7 +474,6 @@ static int64_t ledger_repeat_ops(struct sim *sim, int rank, const struct ledger_
     struct ledger_part *part = ledger_last_part(ledger);
     int64_t went = 0;
     part->first_row = ledger->row;
-    part->n_samples = -ledger->samples;
     part->rows.none = true;
     ledger->repeats = period;
     for (bool goes = true; went < period->times && goes; went += goes) {
@@ -485,10 +483,8 @@ static int64_t ledger_repeat_ops(struct sim *sim, int rank, const struct ledger_
             sim, rank, period->from + ledger->shift, period->from + period->ops + ledger->shift);
     }
     ledger->repeats = NULL;
-    part->row = ledger->row;
-    part->n_samples += ledger->samples;
     if (went == period->times)
-        keep_part(sim, rank, (int32_t)(period->from + (period->times + 1) * period->ops));
+        ledger_keep(sim, rank, &part->after);
     return went;
 }
 
@@ -497,11 +493,11 @@ int64_t ledger_repeat(struct sim *sim, int rank, const struct ledger_period *per
     struct ledger *ledger = &sim->memory.ledgers[rank];
     ps_t base = sim->machine->engine.now;
     uint64_t begun = digest_part(sim, rank, period, base);
-    ledger_keep(ledger, buffers_until(sim, rank, period->from + period->ops));
+    ledger_keep(sim, rank, &ledger->before);
     for (int i = 0; i < LEDGER_PARTS; i++) {
         ledger->part = (ledger->part + 1) % LEDGER_PARTS; /* the oldest, and at last the last one */
         if (ledger_last_part(ledger)->begun == begun && !hbm_collects(&ledger->hbm)) {
-            ledger_repeat_part(sim, rank, period);
+            ledger_repeat_part(sim, rank);
             return period->times;
         }
     }
@@ -518,10 +514,9 @@ static void join_rows(struct sim *sim, int rank)
     struct ledger *ledger = &sim->memory.ledgers[rank];
     const struct ledger_part *part = ledger_last_part(ledger);
     ps_t later = sim->machine->engine.now - part->base;
-    if (ledger->n_rows == 0 || part->n_samples == 0 ||
-        sim->ranks[rank].host_step + 1 != sim->total_steps)
+    if (part->rows.none || sim->ranks[rank].host_step + 1 != sim->total_steps)
         return;
-    for (int row = part->first_row; row <= part->row; row++) {
+    for (int row = part->first_row; row <= part->after.row; row++) {
         double bytes = 0;
         for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
             bytes += part->rows.at[row].category_bytes[c];
@@ -537,21 +532,10 @@ static void join_rows(struct sim *sim, int rank)
 
 void ledger_settle(struct sim *sim, int rank, bool keep)
 {
-    struct ledger *ledger = &sim->memory.ledgers[rank], *before = ledger->before,
-                  gone = keep ? *before : *ledger;
     if (keep)
         join_rows(sim, rank);
-    else {
-        *ledger = *before;
-        memcpy(ledger->parts, gone.parts, sizeof gone.parts);
-        ledger->blocks = gone.blocks;
-        memcpy(gone.blocks, before->blocks, sizeof *gone.blocks * (size_t)before->n_kept);
-    }
-    free(before->blocks);
-    hbm_release(&gone.hbm);
-    vec_free(&gone.pending);
-    free(before);
-    ledger->before = NULL;
+    else
+        ledger_restore(sim, rank, &sim->memory.ledgers[rank].before);
 }
 
 void ledger_begin_step(struct sim *sim, int rank)

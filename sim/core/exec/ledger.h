@@ -63,15 +63,21 @@ struct buffer_block {
     int32_t number, block;
 };
 
+/* A ledger at some op: what repeating a part of the step changes. */
+struct ledger_state {
+    struct hbm hbm;
+    VEC(struct pending_free) pending;
+    VEC(struct buffer_block) blocks; /* of the buffers that live */
+    int samples, row, part;          /* as in struct ledger */
+};
+
 /* What a part of a step that was repeated began with, and came to. */
 struct ledger_part {
     uint64_t begun; /* digest of all that it depends on; 0: there is none */
     ps_t base;      /* times count from then on */
-    struct hbm hbm;
-    VEC(struct pending_free) pending;
-    VEC(struct buffer_block) blocks; /* of the buffers that lived at its end */
-    int first_row, row, n_samples;
-    struct ledger_rows rows;
+    int first_row;
+    struct ledger_rows rows; /* none: it had no sample */
+    struct ledger_state after;
 };
 
 /* The HBM of a rank. */
@@ -93,8 +99,7 @@ struct ledger {
     int32_t op, shift;                   /* the op at hand; it is that one's of the part + shift */
     ps_t later;
     int next_return;
-    struct ledger *before; /* a copy of then, with n_kept of its blocks */
-    int32_t n_kept;
+    struct ledger_state before;             /* the part that is repeated, which may be undone */
     struct ledger_part parts[LEDGER_PARTS]; /* the last ones that were repeated */
     int part;                               /* the last of them */
 };
