@@ -148,7 +148,7 @@ static bool comes_back(struct sim *sim, int rank, const struct pending_free *pen
         ledger->next_return += comes;
         return comes;
     }
-    bool comes = pending->wanted.queue->done >= pending->wanted.done;
+    bool comes = is_satisfied(pending->wanted);
     if (comes && sim->period.looks)
         vec_push(&ledger->returns,
             (struct pending_return){sim->ranks[rank].host_end, pending->last_use});

@@ -393,10 +393,13 @@ static inline struct wanted wait_wants(const struct rank *rank, plan_wait wait, 
     return (struct wanted){
         queue, (int64_t)from * queue->n_ops + stretch->positions[op->stream] + op->position + 1};
 }
+static inline bool is_satisfied(struct wanted wanted)
+{
+    return wanted.queue->done >= wanted.done;
+}
 static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
 {
-    struct wanted wanted = wait_wants(rank, wait, step);
-    return wanted.queue->done >= wanted.done;
+    return is_satisfied(wait_wants(rank, wait, step));
 }
 /* The first of the waits of a queue's op that is not satisfied; PLAN_NO_OP: all are. */
 static inline plan_wait unsatisfied_wait(
