@@ -65,7 +65,7 @@ static void ahead_begin_next(struct sim *sim, struct rank *rank)
     queue->started = queue->end;
     queue->end = next->end;
     queue->left = 1;
-    queue->spent_ps = 0;
+    queue->spent = 0;
     queue->draws = next->draws;
     queue->start_s = queue_start_s(sim, rank, kernel, queue->started);
     queue->alone_ps = rank->slows_starts

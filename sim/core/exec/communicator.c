@@ -435,13 +435,12 @@ static void communicator_finish(struct sim *sim, const struct ended *comm, struc
     queue->last_moved = comm->start;
     if (measuring(sim, queue->step)) {
         const struct plan_op *op = queue_op(queue);
-        double wait = (double)(comm->start - queue->started),
-               moving = (double)(sim->machine->engine.now - comm->start);
-        rank->spent.comm[idle_serves(sim, op)].moving_s += moving;
-        rank->spent.stage_wait_s += idle_meets_stages(sim, op) ? wait : 0;
-        rank->spent.comm_s += moving;
-        rank->spent.comm_latency_s += (double)ps_from_s(comm->cost.latency_s);
-        rank->spent.comm_wait_s += wait;
+        ps_t wait = comm->start - queue->started, moving = sim->machine->engine.now - comm->start;
+        rank->spent[SPENT_MOVING + (int)idle_serves(sim, op)] += moving;
+        rank->spent[SPENT_STAGE_WAIT] += idle_meets_stages(sim, op) ? wait : 0;
+        rank->spent[SPENT_COMM] += moving;
+        rank->spent[SPENT_COMM_LATENCY] += ps_from_s(comm->cost.latency_s);
+        rank->spent[SPENT_COMM_WAIT] += wait;
     }
     if (tracing(sim, party.rank, party.queue))
         trace_record(sim, party.rank, party.queue,

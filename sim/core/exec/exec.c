@@ -494,7 +494,7 @@ void sim_warm_longer(struct sim *sim, int32_t step)
     sim->total_steps = (int32_t)(options->warmup_steps + options->steps);
     memset(sim->measure.carried, 0, sizeof *sim->measure.carried * (size_t)sim->fabric.n_links);
     for (int r = 0; r < sim->n_ranks; r++)
-        sim->ranks[r].spent = (struct exec_breakdown){0};
+        memset(sim->ranks[r].spent, 0, sizeof sim->ranks[r].spent);
     ledger_forget_measured(sim);
     warm_expect(sim);
 }

@@ -64,15 +64,15 @@ static void idle_attribute(
             left -= waiting;
             bool stages = idle_meets_stages(sim, op);
             bubble += stages ? waiting : 0;
-            rank->spent.comm[serves].exposed_s += (double)(stages ? moving : moving + waiting);
-            rank->spent.exposed_wait_s += (double)(stages ? 0 : waiting);
+            rank->spent[SPENT_EXPOSED + (int)serves] += stages ? moving : moving + waiting;
+            rank->spent[SPENT_EXPOSED_WAIT] += stages ? 0 : waiting;
         }
         until = began;
         last = awaited_last(rank, last->last_op);
     }
-    rank->spent.comm[serves].exposed_s += (double)left;
-    rank->spent.bubble_s += (double)bubble;
-    rank->spent.exposed_comm_s += (double)(all - bubble);
+    rank->spent[SPENT_EXPOSED + (int)serves] += left;
+    rank->spent[SPENT_BUBBLE] += bubble;
+    rank->spent[SPENT_EXPOSED_COMM] += all - bubble;
 }
 
 /* The collective or message that the host was blocked for last, before it issued the queue's op;
@@ -121,5 +121,5 @@ void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue)
             sim, rank, comm_queue, queue->idle_since, queue->idle_since + blocked, blocked);
         host -= blocked;
     }
-    rank->spent.host_bound_s += (double)host;
+    rank->spent[SPENT_HOST_BOUND] += host;
 }

@@ -257,7 +257,7 @@ static bool same_queue(
            (!now->blocks || now->blocks_until - now->done == then->blocks_until - then->done) &&
            same_real(then->sms_held, now->sms_held) && same_real(then->hbm_Bps, now->hbm_Bps) &&
            same_real(then->start_s, now->start_s) && same_real(then->left, now->left) &&
-           same_real(then->spent_ps, now->spent_ps) && then->alone_ps == now->alone_ps &&
+           then->spent == now->spent && then->alone_ps == now->alone_ps &&
            same_real(then->draws.jitter, now->draws.jitter) &&
            same_real(then->draws.compute, now->draws.compute) &&
            went_on(then->issue, now->issue, period) &&
@@ -438,9 +438,8 @@ static void skip_rank(struct rank *now, const struct rank *then, int64_t n)
     now->host_first_s = plan_fold_host_s(now->tables->fold, now->host_first);
     for (int i = 0; i < now->ahead.n; i++)
         GO_ON(ahead.kernels[i].end);
-    struct exec_breakdown of_one = now->spent;
-    timing_add(&of_one, &then->spent, -1);
-    timing_add(&now->spent, &of_one, (double)n);
+    for (int i = 0; i < SPENT_COUNT; i++)
+        GO_ON(spent[i]);
 }
 
 static void skip_queue(struct queue *now, const struct queue *then, int64_t n)

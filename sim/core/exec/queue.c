@@ -42,7 +42,7 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     rank->running |= queue_bit(queue_index);
     queue->started = sim->machine->engine.now;
     queue->left = 1;
-    queue->spent_ps = 0;
+    queue->spent = 0;
     double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->draws);
     queue->alone_ps = ps_round(alone_ps);
     queue->start_s = queue_start_s(sim, rank, op->index, queue->started);
@@ -60,10 +60,10 @@ void queue_count(struct sim *sim, struct rank *rank, int queue_index, ps_t end)
 {
     struct queue *queue = &rank->queues[queue_index];
     if (queue_index == STREAM_COMPUTE && measuring(sim, queue->step)) {
-        double spent_ps = queue->spent_ps + (double)(end - queue->started);
-        rank->spent.compute_s += spent_ps;
-        rank->spent.contention_s += spent_ps - (double)queue->alone_ps;
-        rank->spent.optimizer_s += queue_op(queue)->phase == PHASE_OPTIMIZER ? spent_ps : 0;
+        ps_t spent = queue->spent + end - queue->started;
+        rank->spent[SPENT_COMPUTE] += spent;
+        rank->spent[SPENT_CONTENTION] += spent - queue->alone_ps;
+        rank->spent[SPENT_OPTIMIZER] += queue_op(queue)->phase == PHASE_OPTIMIZER ? spent : 0;
     }
     queue->done++;
     rank->done++;
@@ -87,7 +87,7 @@ void queue_resume(struct sim *sim, int rank_index, int queue_index, const struct
     queue->draws = quiet->draws;
     queue->started = quiet->started;
     queue->left = quiet->left;
-    queue->spent_ps = quiet->spent_ps;
+    queue->spent = quiet->spent;
     queue->alone_ps = quiet->alone_ps;
     queue->end = quiet->end;
 }
@@ -274,7 +274,7 @@ void queue_on_event(void *self, const struct event *event)
     if (tracing_busy(sim, rank_index, queue_index)) {
         trace_busy(sim, rank_index, false);
     } else if (tracing(sim, rank_index, queue_index)) {
-        ps_t start = queue->started - llround(queue->spent_ps);
+        ps_t start = queue->started - queue->spent;
         trace_record(sim, rank_index, queue_index,
             (struct exec_span){.start = start, .moving = start, .alone = queue->alone_ps});
     }
@@ -366,9 +366,9 @@ static void account_progress(struct sim *sim, int rank_index)
         EACH_QUEUE(q, rank->running)
         {
             struct queue *queue = &rank->queues[q];
-            double elapsed = (double)(sim->machine->engine.now - queue->started);
-            queue->left = fmax(0, queue->left - elapsed / running_ps(sim, rank, queue));
-            queue->spent_ps += elapsed;
+            ps_t elapsed = sim->machine->engine.now - queue->started;
+            queue->left = fmax(0, queue->left - (double)elapsed / running_ps(sim, rank, queue));
+            queue->spent += elapsed;
             queue->started = sim->machine->engine.now;
         }
 }
@@ -380,7 +380,7 @@ static void schedule_ends(struct sim *sim, int rank_index)
         EACH_QUEUE(q, rank->running)
         {
             struct queue *queue = &rank->queues[q];
-            if (!(queue->spent_ps > 0)) /* it has begun at this instant */
+            if (queue->spent == 0) /* it has begun at this instant */
                 queue->start_s = queue_start_s(sim, rank, queue_op(queue)->index, queue->started);
             queue->end =
                 sim->machine->engine.now + ps_round(queue->left * running_ps(sim, rank, queue));

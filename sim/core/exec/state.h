@@ -83,7 +83,7 @@ struct queue {
     double left;               /* running op: share of its work not done at started */
     ps_t alone_ps;             /* running op: of the whole op without collectives beside it */
     struct kernel_draws draws; /* running op */
-    double spent_ps;           /* running op: time at earlier speeds */
+    ps_t spent;                /* running op: time at earlier speeds */
     uint64_t noise_key;        /* of its stream of numbers */
 };
 
@@ -116,6 +116,25 @@ struct program_tables {
     int32_t n_launches;           /* device ops */
     int *group_queue;             /* by group: where its collectives are, -1: there are none */
     int *send_queue, *recv_queue; /* by channel, likewise */
+};
+
+/* What a rank's time went to, as in struct exec_breakdown: sums of whole picoseconds, which are the
+ * same in any order. Of each parallelism SPENT_MOVING and SPENT_EXPOSED. */
+enum spent {
+    SPENT_COMPUTE,
+    SPENT_CONTENTION,
+    SPENT_OPTIMIZER,
+    SPENT_EXPOSED_COMM,
+    SPENT_EXPOSED_WAIT,
+    SPENT_HOST_BOUND,
+    SPENT_COMM,
+    SPENT_COMM_LATENCY,
+    SPENT_COMM_WAIT,
+    SPENT_BUBBLE,
+    SPENT_STAGE_WAIT,
+    SPENT_MOVING,
+    SPENT_EXPOSED = SPENT_MOVING + PARALLEL_COUNT,
+    SPENT_COUNT = SPENT_EXPOSED + PARALLEL_COUNT
 };
 
 struct rank {
@@ -161,10 +180,8 @@ struct rank {
     double *tokens; /* of each micro-batch: over the mean; NULL: all have as many */
     struct ahead ahead;
     struct rng_stream host_noise, pauses;
-    ps_t next_pause; /* of the host; PS_NEVER: none */
-    /* Since measuring began, in picoseconds: whole numbers, whose sums are the same in any order.
-     */
-    struct exec_breakdown spent;
+    ps_t next_pause;         /* of the host; PS_NEVER: none */
+    ps_t spent[SPENT_COUNT]; /* since measuring began */
 };
 
 /* Ranks that run collectives of one process group one after the other, or messages from one rank to
@@ -448,8 +465,6 @@ bool period_go_on(struct sim *sim);
 
 /* timing.c */
 void timing_result(struct sim *sim);
-/* Adds a multiple of a breakdown to another one. */
-void timing_add(struct exec_breakdown *sum, const struct exec_breakdown *part, double times);
 
 /* queue.c */
 void queue_try_all(struct sim *sim, int rank);

@@ -8,22 +8,26 @@
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
-void timing_add(struct exec_breakdown *sum, const struct exec_breakdown *part, double times)
+/* seconds: that a picosecond of the rank stands for. */
+static void add_spent(struct exec_breakdown *sum, const struct rank *rank, double seconds)
 {
-    sum->compute_s += part->compute_s * times;
-    sum->contention_s += part->contention_s * times;
-    sum->optimizer_s += part->optimizer_s * times;
-    sum->exposed_comm_s += part->exposed_comm_s * times;
-    sum->exposed_wait_s += part->exposed_wait_s * times;
-    sum->host_bound_s += part->host_bound_s * times;
-    sum->comm_s += part->comm_s * times;
-    sum->comm_latency_s += part->comm_latency_s * times;
-    sum->comm_wait_s += part->comm_wait_s * times;
-    sum->bubble_s += part->bubble_s * times;
-    sum->stage_wait_s += part->stage_wait_s * times;
+    double s[SPENT_COUNT];
+    for (int i = 0; i < SPENT_COUNT; i++)
+        s[i] = (double)rank->spent[i] * seconds;
+    sum->compute_s += s[SPENT_COMPUTE];
+    sum->contention_s += s[SPENT_CONTENTION];
+    sum->optimizer_s += s[SPENT_OPTIMIZER];
+    sum->exposed_comm_s += s[SPENT_EXPOSED_COMM];
+    sum->exposed_wait_s += s[SPENT_EXPOSED_WAIT];
+    sum->host_bound_s += s[SPENT_HOST_BOUND];
+    sum->comm_s += s[SPENT_COMM];
+    sum->comm_latency_s += s[SPENT_COMM_LATENCY];
+    sum->comm_wait_s += s[SPENT_COMM_WAIT];
+    sum->bubble_s += s[SPENT_BUBBLE];
+    sum->stage_wait_s += s[SPENT_STAGE_WAIT];
     for (int p = 0; p < PARALLEL_COUNT; p++) {
-        sum->comm[p].moving_s += part->comm[p].moving_s * times;
-        sum->comm[p].exposed_s += part->comm[p].exposed_s * times;
+        sum->comm[p].moving_s += s[SPENT_MOVING + p];
+        sum->comm[p].exposed_s += s[SPENT_EXPOSED + p];
     }
 }
 
@@ -61,8 +65,8 @@ static void breakdown_result(struct sim *sim)
         const struct rank *rank = &sim->ranks[r];
         struct exec_program *program = &result->programs[rank->program];
         /* as many ranks run one program as any other */
-        timing_add(&program->breakdown, &rank->spent, sim->plan->n_programs / n / sim->n_ranks);
-        timing_add(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
+        add_spent(&program->breakdown, rank, sim->plan->n_programs / n / sim->n_ranks);
+        add_spent(&result->breakdown, rank, 1.0 / n / sim->n_ranks);
     }
     for (int p = 0; p < result->n_programs; p++)
         set_idle(&result->programs[p].breakdown, result->step_time_s);
