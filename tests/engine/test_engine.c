@@ -222,6 +222,37 @@ static void a_handler_that_goes_on_is_an_event(void **state)
     }
 }
 
+/* Events in line, of which one has run, in the heap, and one that is scheduled thereafter. */
+static void a_shift_moves_the_clock_and_all_that_is_pending(void **state)
+{
+    (void)state;
+    struct engine engine;
+    engine_init(&engine);
+    struct log log = {.engine = &engine};
+    uint32_t stops = engine_register(&engine, stop, &log),
+             kind = engine_register(&engine, record, &log);
+    engine_at(&engine, 20, kind, 4, 0);
+    engine_at(&engine, 10, stops, 1, 0);
+    engine_at(&engine, 30, kind, 5, 0);
+    engine_run(&engine);
+    engine_at(&engine, 10, stops, 2, 0);
+    engine_at(&engine, 10, kind, 3, 0);
+    engine.stopped = false;
+    engine_run(&engine);
+    assert_int_equal(log.n, 2);
+    engine_shift(&engine, 100);
+    assert_int_equal(engine.now, 110);
+    engine_at(&engine, 120, kind, 6, 0);
+    engine.stopped = false;
+    engine_run(&engine);
+    const uint32_t targets[] = {1, 2, 3, 4, 6, 5};
+    const ps_t times[] = {10, 10, 110, 120, 120, 130};
+    assert_int_equal(log.n, 6);
+    assert_memory_equal(log.targets, targets, sizeof targets);
+    assert_memory_equal(log.times, times, sizeof times);
+    engine_release(&engine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_stopped_engine_runs_no_more_events),
         cmocka_unit_test(an_event_beyond_the_horizon_ends_the_run),
         cmocka_unit_test(a_handler_that_goes_on_is_an_event),
+        cmocka_unit_test(a_shift_moves_the_clock_and_all_that_is_pending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
