@@ -20,6 +20,8 @@ says out "--set train.attention=naive"
 # A word for a strategy says more than the strategy.
 expect 0 "$FLOPCAST" tune a.yaml --strategy fsdp2 --max-batch 1 --limit 1 --top 1
 says out "--set fsdp.version=2"
+expect 2 "$FLOPCAST" tune a.yaml --strategy fsdp22
+says err "--strategy:1:1: error: 'fsdp22' is not one of"
 
 # What prefetch does not change is one row, so that ten rows are ten choices.
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=fsdp --set fsdp.sharding_strategy=NO_SHARD

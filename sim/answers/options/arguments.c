@@ -142,18 +142,16 @@ void overrides_free(struct overrides *overrides)
     arena_release(&overrides->texts);
 }
 
-const char **overrides_names(const struct overrides *overrides, struct arena *arena)
+void overrides_push(struct overrides *overrides, const char *name, struct scenario_override one)
 {
-    const char **names = ARENA_ARRAY(arena, const char *, overrides->list.n);
-    for (int i = 0; i < overrides->names.n && i < overrides->list.n; i++)
-        names[i] = overrides->names.at[i];
-    return names;
+    vec_push(&overrides->list, one);
+    vec_push(&overrides->names, name);
 }
 
 enum status overrides_load(struct scenario_set *out, const char *path,
     const struct overrides *overrides, struct arena *arena, struct diag *diag)
 {
-    return scenario_load_from(out, path, overrides->list.at, overrides_names(overrides, arena),
+    return scenario_load_from(out, path, overrides->list.at, overrides->names.at,
         ORIGIN_COMMAND_LINE, overrides->list.n, arena, diag);
 }
 
@@ -161,10 +159,8 @@ enum status overrides_load(struct scenario_set *out, const char *path,
 static void push_setting(
     struct overrides *overrides, const char *option, const char *path, const char *text)
 {
-    while (overrides->names.n < overrides->list.n)
-        vec_push(&overrides->names, NULL);
-    vec_push(&overrides->names, arena_printf(&overrides->texts, "--%s", option));
-    vec_push(&overrides->list, (struct scenario_override){path, text});
+    overrides_push(overrides, arena_printf(&overrides->texts, "--%s", option),
+        (struct scenario_override){path, text});
 }
 
 /* --gpus 8,64: [8,64]. */
@@ -197,7 +193,7 @@ static void take_option(
         *(int *)member = argument_name(argument, option->names);
         break;
     case OPTION_SET:
-        vec_push(&overrides->list, argument_override(argument, &overrides->texts));
+        overrides_push(overrides, NULL, argument_override(argument, &overrides->texts));
         break;
     case OPTION_SEED:
         push_setting(overrides, option->name, "run.seed", argument->text);

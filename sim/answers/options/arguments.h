@@ -54,12 +54,11 @@ enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };
 /* What is given with --set, its texts and the list in the heap until overrides_free(). */
 struct overrides {
     VEC(struct scenario_override) list;
-    VEC(const char *) names; /* "--gpus", of the first in the list; NULL, and the others: --set */
+    VEC(const char *) names; /* of each what messages call it, "--gpus"; NULL: --set */
     struct arena texts;
 };
 void overrides_free(struct overrides *overrides);
-/* What messages call each of the list, as scenario_load_from() takes it. */
-const char **overrides_names(const struct overrides *overrides, struct arena *arena);
+void overrides_push(struct overrides *overrides, const char *name, struct scenario_override one);
 /* scenario_load() with them. */
 enum status overrides_load(struct scenario_set *out, const char *path,
     const struct overrides *overrides, struct arena *arena, struct diag *diag);

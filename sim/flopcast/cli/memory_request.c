@@ -37,7 +37,7 @@ static const char *request_given(const struct memory_request *request, const cha
 
 static void request_set(struct memory_request *request, const char *path, const char *value)
 {
-    vec_push(&request->overrides.list, ((struct scenario_override){path, value}));
+    overrides_push(&request->overrides, NULL, (struct scenario_override){path, value});
 }
 
 static bool is_of_hardware(const char *key)
@@ -463,14 +463,14 @@ static enum status load_count(
     point->file = request->name;
     struct config_origin *origins =
         ARENA_ARRAY(arena, struct config_origin, request->overrides.list.n);
-    const char **names = overrides_names(&request->overrides, arena);
     for (int i = 0; i < request->overrides.list.n; i++) {
         const struct scenario_override *one = &request->overrides.list.at[i];
+        const char *name = request->overrides.names.at[i];
         origins[i] = (struct config_origin){scenario_key_path(one->key, arena),
-            {.file = scenario_override_name(one, names[i], arena), .line = 1, .column = 1},
+            {.file = scenario_override_name(one, name, arena), .line = 1, .column = 1},
             ORIGIN_COMMAND_LINE};
         if (strcmp(one->key, "noise") != 0)
-            scenario_set_option(point, one, names[i], arena, diag);
+            scenario_set_option(point, one, name, arena, diag);
     }
     point->origins.list.at = origins;
     point->origins.list.n = point->origins.list.capacity = request->overrides.list.n;

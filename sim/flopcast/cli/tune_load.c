@@ -76,30 +76,31 @@ static int64_t degree_of(const struct tune_command *command, const char *path)
 
 static const char PIPELINE[] = "parallelism.pipeline", VIRTUAL[] = "parallelism.virtual";
 
+static void push_strategy(struct overrides *overrides, const struct tune_command *command)
+{
+    overrides_push(
+        overrides, "--strategy", (struct scenario_override){"strategy", command->strategy});
+}
+
 /* The scenario with a strategy and its stack, where none is given; variant: or NULL. split:
  * without what splits blocks. split false leaves out degrees that split blocks over stages. */
 static void load_with(struct scenario_set *out, struct tune_command *command,
     const struct variant *variant, bool split, struct diag *diag)
 {
-    VEC(struct scenario_override) all = {0};
-    const char **said = overrides_names(&command->overrides, &command->arena);
-    const char **names = ARENA_ARRAY(&command->arena, const char *, command->overrides.list.n + 2);
+    struct overrides all = {0};
     for (int i = 0; i < command->overrides.list.n; i++) {
         struct scenario_override at = command->overrides.list.at[i];
-        names[all.n] = said[i];
         if (split || (strcmp(at.key, PIPELINE) != 0 && strcmp(at.key, VIRTUAL) != 0))
-            vec_push(&all, at);
+            overrides_push(&all, command->overrides.names.at[i], at);
     }
-    names[all.n] = NULL; /* of what may have been left out */
-    if (variant)
-        vec_push(&all, ((struct scenario_override){"strategy",
-                           !command->strategy || tune_is_all(command) ? variant->strategy
-                                                                      : command->strategy}));
+    if (variant && command->strategy && !tune_is_all(command))
+        push_strategy(&all, command);
+    else if (variant)
+        overrides_push(&all, NULL, (struct scenario_override){"strategy", variant->strategy});
     if (variant && variant->stack && !tune_given(command, "stack"))
-        vec_push(&all, ((struct scenario_override){"stack", variant->stack}));
-    scenario_load_from(
-        out, command->file, all.at, names, ORIGIN_COMMAND_LINE, all.n, &command->arena, diag);
-    vec_free(&all);
+        overrides_push(&all, NULL, (struct scenario_override){"stack", variant->stack});
+    overrides_load(out, command->file, &all, &command->arena, diag);
+    overrides_free(&all);
 }
 
 /* A search shares blocks and batch out over the stages that are given, where the scenario itself
@@ -157,6 +158,13 @@ static void tune_load_all(struct scenario_set *set, struct tune_command *command
     vec_free(&points);
 }
 
+static void drop_last_strategy(struct overrides *overrides)
+{
+    int n = overrides->list.n;
+    if (n > 0 && strcmp(overrides->list.at[n - 1].key, "strategy") == 0)
+        overrides->list.n = overrides->names.n = n - 1;
+}
+
 /* The scenario is loaded as it is first, to know whether it is a model and what its batch is.
  * Candidates of a model are compared at one global batch, else the fastest would be the one with
  * the largest. */
@@ -165,8 +173,7 @@ void tune_load(struct scenario_set *set, struct tune_command *command, struct di
     struct tune_options *options = &command->options;
     bool all = tune_is_all(command);
     if (!all && command->strategy)
-        vec_push(
-            &command->overrides.list, ((struct scenario_override){"strategy", command->strategy}));
+        push_strategy(&command->overrides, command);
     load_variant(set, command, NULL, diag);
     if (diag->worst != STATUS_OK)
         return;
@@ -188,8 +195,6 @@ void tune_load(struct scenario_set *set, struct tune_command *command, struct di
         return;
     }
     if (!all && command->strategy) /* it goes in with its stack */
-        command->overrides.list.n -=
-            command->overrides.list.n > 0 &&
-            strcmp(command->overrides.list.at[command->overrides.list.n - 1].key, "strategy") == 0;
+        drop_last_strategy(&command->overrides);
     tune_load_all(set, command, diag);
 }

@@ -452,15 +452,10 @@ static void waterfall_load(struct scenario_set *set, struct explain *explain, st
     if (diag->worst != STATUS_OK)
         return;
     if (explain->from)
-        vec_push(&explain->overrides.list,
+        overrides_push(&explain->overrides, "--from, --to",
             (struct scenario_override){
                 "cluster.gpus", arena_printf(arena, "[%s, %s]", explain->from, explain->to)});
-    int n = explain->overrides.list.n;
-    const char **names = overrides_names(&explain->overrides, arena);
-    if (explain->from)
-        names[n - 1] = "--from, --to";
-    if (scenario_load_from(set, explain->file, explain->overrides.list.at, names,
-            ORIGIN_COMMAND_LINE, n, arena, diag) == STATUS_OK)
+    if (overrides_load(set, explain->file, &explain->overrides, arena, diag) == STATUS_OK)
         scenario_warn_measured(set, "flopcast waterfall", diag);
 }
 

@@ -139,18 +139,13 @@ static const char *swept_keys(
 static void whatif_load(struct whatif *whatif, int v, struct diag *diag)
 {
     struct variant *variant = &whatif->variants.at[v], *base = &whatif->variants.at[0];
-    VEC(struct scenario_override) all = {0};
+    struct overrides all = {0};
     for (int i = 0; i < whatif->overrides.list.n; i++)
-        vec_push(&all, whatif->overrides.list.at[i]);
+        overrides_push(&all, whatif->overrides.names.at[i], whatif->overrides.list.at[i]);
     for (int i = 0; i < variant->overrides.n; i++)
-        vec_push(&all, variant->overrides.at[i]);
-    const char **said = overrides_names(&whatif->overrides, &whatif->arena);
-    const char **names = ARENA_ARRAY(&whatif->arena, const char *, all.n);
-    for (int i = 0; i < whatif->overrides.list.n; i++)
-        names[i] = said[i];
-    enum status status = scenario_load_from(&variant->set, whatif->file, all.at, names,
-        ORIGIN_COMMAND_LINE, all.n, &whatif->arena, diag);
-    vec_free(&all);
+        overrides_push(&all, NULL, variant->overrides.at[i]);
+    enum status status = overrides_load(&variant->set, whatif->file, &all, &whatif->arena, diag);
+    overrides_free(&all);
     if (status != STATUS_OK || diag->worst != STATUS_OK ||
         variant->set.n_points == base->set.n_points)
         return;

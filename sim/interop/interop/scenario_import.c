@@ -246,7 +246,7 @@ static void scenario_import_run(struct import *import, struct diag *diag)
         import->given.name = words_stem(import->files.at[0], &import->arena);
     name_from_out(import);
     if (import->force && import->given.model)
-        vec_push(&import->overrides.list, (struct scenario_override){"force", "true"});
+        overrides_push(&import->overrides, NULL, (struct scenario_override){"force", "true"});
     import->given.sets = import->overrides.list.at;
     import->given.n_sets = import->overrides.list.n;
     if (diag->worst == STATUS_OK &&
