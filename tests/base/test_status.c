@@ -207,6 +207,14 @@ static void divisors_are_listed(void **state)
     size_t n = strlen(many.text);
     assert_true(n < sizeof many.text && n > 100);
     assert_string_equal(many.text + n - 5, ", ...");
+    assert_string_equal(divisors(INT32_MAX).text, "1, 2147483647");
+    for (int64_t of = 1; of <= 400; of++)
+        for (int64_t d = 1, tried = 2; d > 0; tried = d + 1) {
+            while (tried <= of && of % tried != 0)
+                tried++;
+            d = next_divisor(of, d);
+            assert_int_equal(d, tried > of ? 0 : tried);
+        }
 }
 
 int main(void)

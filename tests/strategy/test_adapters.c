@@ -228,7 +228,7 @@ static void a_frozen_matrix_lies_in_fp8_once(void **state)
 /* Three stages of a block keep together what one GPU keeps, what is frozen and what is trained; as
  * many FLOP are done, and as many messages go as in full training. FSDP keeps no gradients between
  * steps. */
-static void check_stages(enum strategy_kind kind)
+static void check_stages(int kind)
 {
     struct strategy_options options = adapting(kind, false);
     options.fsdp.version = 2;

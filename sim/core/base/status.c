@@ -312,15 +312,24 @@ const char *nearest_name(const char *what, const char *const *names, size_t n)
     return best ? best : longest;
 }
 
-/* Tries every number up to n, or until the text is full. */
+int64_t next_divisor(int64_t n, int64_t d)
+{
+    int64_t small = d + 1;
+    for (; small <= n / small; small++)
+        if (n % small == 0)
+            return small;
+    for (small = small - 1 < n / d - 1 ? small - 1 : n / d - 1; small > 0; small--)
+        if (n % small == 0)
+            return n / small;
+    return 0;
+}
+
 struct divisors divisors(int64_t n)
 {
     enum { ROOM = 32 }; /* for one more, and "..." */
     struct divisors list = {""};
     size_t used = 0;
-    for (int64_t d = 1; d <= n; d++) {
-        if (n % d != 0)
-            continue;
+    for (int64_t d = n > 0; d > 0; d = next_divisor(n, d)) {
         bool fits = used + ROOM < sizeof list.text;
         used += (size_t)snprintf(list.text + used, sizeof list.text - used, "%s", used ? ", " : "");
         if (!fits) {

@@ -74,6 +74,10 @@ const char *diag_first(const struct diag *diag, int *n);
  * what is the first word or words ("fp16" is fp16_mixed rather than bf16). */
 const char *nearest_name(const char *what, const char *const *names, size_t n);
 
+/* The next larger divisor of n after one of them, d; 0: d is n. In at most twice the root of n
+ * steps: those above it are n over those below it. */
+int64_t next_divisor(int64_t n, int64_t d);
+
 /* The divisors of n for a message that says what would do: "1, 2, 4, 8", with "..." where there are
  * too many. As a value, so that divisors(n).text can stand among the arguments of a printf. */
 struct divisors {

@@ -38,9 +38,8 @@ struct tune_search {
 
 static void add_divisors(struct tune_values *out, int64_t of, int64_t most)
 {
-    for (int64_t n = 1; n <= of && n <= most; n++)
-        if (of % n == 0)
-            vec_push(&out->list, n);
+    for (int64_t n = of > 0; n > 0 && n <= most; n = next_divisor(of, n))
+        vec_push(&out->list, n);
 }
 
 static void batches(struct tune_values *out, const struct tune_search *search)
