@@ -279,6 +279,10 @@ static void slow_reruns_stand_apart(void **state)
     for (int i = 0; i < 5; i++)
         assert_int_equal(*table.rows.at[i].apart != '\0', i == 2 || i == 4);
     assert_string_equal(table.rows.at[4].apart, "why");
+    assert_true(table.rows.at[4].has_ratio);
+    table.rows.at[4].status = VALIDATE_NOT_SIMULATED;
+    validate_set_errors(&table);
+    assert_false(table.rows.at[4].has_error || table.rows.at[4].has_ratio);
     vec_free(&table.rows);
 }
 

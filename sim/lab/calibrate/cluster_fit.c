@@ -71,6 +71,7 @@ static gsl_vector *off(struct validate_table *table, int rows)
         if (cluster_fit_counts(&table->rows.at[i], i))
             gsl_vector_set(out, n++,
                 log(table->rows.at[i].predicted_ratio / table->rows.at[i].measured_ratio));
+    BUG_IF(n != out->size, "%zu ratios, before that %zu", n, out->size);
     return out;
 }
 

@@ -102,12 +102,12 @@ void validate_set_errors(struct validate_table *table)
                 row->smallest = j;
             }
         }
+        row->has_ratio = row->has_error && (row == smallest || row->gpus > smallest->gpus);
         if (!row->has_error)
             continue;
         double measured = 0, predicted = 0, measured_0 = 0, predicted_0 = 0;
         speeds(row, &measured, &predicted);
         speeds(smallest, &measured_0, &predicted_0);
-        row->has_ratio = row == smallest || row->gpus > smallest->gpus;
         row->measured_ratio = measured / measured_0;
         row->predicted_ratio = predicted / predicted_0;
     }
