@@ -55,6 +55,10 @@ static void each_group_of_several_ranks_has_a_communicator(void **state)
     exec_peak(&peak, &plan, &cluster);
     assert_true(peak.category_bytes[HBM_NCCL] == 200);
     assert_true(peak.total_bytes == 1200);
+    const struct hw_gpu gpu = {.context_bytes.value = 500, .hbm_capacity.value = 2000};
+    peak = exec_peak_on(peak, &gpu, 300);
+    assert_true(peak.category_bytes[HBM_NCCL] == 600 && peak.category_bytes[HBM_CONTEXT] == 500);
+    assert_true(peak.total_bytes == 1100 && exec_room(&peak) == 900);
     plan_release(&plan);
 }
 

@@ -6,8 +6,7 @@
 #include "exec/hbm.h"
 #include "plan/fold.h"
 
-void exec_fixed_memory(
-    double *category_bytes, const struct plan *plan, int program, const struct hw *hw)
+static int communicators_of(const struct plan *plan, int program)
 {
     int communicators = 0;
     unsigned axes = 0;
@@ -20,8 +19,25 @@ void exec_fixed_memory(
         communicators += !(axes & 1U << plan->channels.at[c].axis);
         axes |= 1U << plan->channels.at[c].axis;
     }
+    return communicators;
+}
+
+void exec_fixed_memory(
+    double *category_bytes, const struct plan *plan, int program, const struct hw *hw)
+{
     category_bytes[HBM_CONTEXT] = hw->gpu.context_bytes.value;
-    category_bytes[HBM_NCCL] = communicators * hw->node.nccl_bytes.value;
+    category_bytes[HBM_NCCL] = communicators_of(plan, program) * hw->node.nccl_bytes.value;
+}
+
+struct exec_peak exec_peak_on(
+    struct exec_peak peak, const struct hw_gpu *gpu, double communicator_bytes)
+{
+    double context = gpu->context_bytes.value, nccl = peak.communicators * communicator_bytes;
+    peak.total_bytes = exec_tensors(&peak) + context + nccl;
+    peak.category_bytes[HBM_CONTEXT] = peak.largest_category[HBM_CONTEXT] = context;
+    peak.category_bytes[HBM_NCCL] = peak.largest_category[HBM_NCCL] = nccl;
+    peak.capacity_bytes = gpu->hbm_capacity.value;
+    return peak;
 }
 
 /* Bytes of tensors. */
@@ -79,15 +95,13 @@ void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, co
     *out = (struct exec_peak){.last = count.last,
         .kept_state_bytes = (double)count.now[HBM_OPTIMIZER],
         .host_bytes = program->host_bytes,
-        .capacity_bytes = hw->gpu.hbm_capacity.value};
+        .total_bytes = (double)count.peak,
+        .communicators = communicators_of(plan, p)};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++) {
         out->category_bytes[c] = (double)count.at_peak[c];
         out->largest_category[c] = (double)count.largest[c];
     }
-    exec_fixed_memory(out->category_bytes, plan, p, hw);
-    exec_fixed_memory(out->largest_category, plan, p, hw);
-    out->total_bytes =
-        (double)count.peak + out->category_bytes[HBM_CONTEXT] + out->category_bytes[HBM_NCCL];
+    *out = exec_peak_on(*out, &hw->gpu, hw->node.nccl_bytes.value);
 }
 
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw)

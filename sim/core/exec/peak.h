@@ -21,6 +21,7 @@ struct exec_peak {
     int last;                /* category of the buffer that made it the fullest moment */
     double kept_state_bytes; /* of HBM_OPTIMIZER: what stays between steps, no temporaries */
     double host_bytes;       /* pinned host memory */
+    int communicators;       /* of NCCL */
     double capacity_bytes;   /* HBM of the GPU */
 };
 
@@ -39,6 +40,9 @@ static inline double exec_tensors(const struct exec_peak *peak)
  * keeps (optimizer state) is there in all of the second. */
 void exec_program_peak(
     struct exec_peak *out, const struct plan *plan, int program, const struct hw *hw);
+/* Of the same tensors and communicators on another GPU. */
+struct exec_peak exec_peak_on(
+    struct exec_peak peak, const struct hw_gpu *gpu, double communicator_bytes);
 /* Of the program that needs most of its GPU's HBM. */
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw);
 

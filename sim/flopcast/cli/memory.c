@@ -3,11 +3,11 @@
  * allocator has the last word, as in `run`.
  *
  * memory_load() makes the request, memory_need() counts it once, and the same rows of struct
- * memory_row go to the table, CSV and JSON. A GPU's room is its HBM less CUDA context and
- * communicators; spare_of() compares that with the tensors' peak, for each known GPU. What is
- * subtle: NaN (MEMORY_NOT_GIVEN) is a figure that is not known, for want of a model or a batch.
- * try_allocator() simulates only where between nothing and a quarter of the GPU is spare.
- * Several points, and --savings, are printed elsewhere. */
+ * memory_row go to the table, CSV and JSON. For each known GPU exec_peak_on() has the peak with
+ * that one's CUDA context and communicators. What is subtle: NaN (MEMORY_NOT_GIVEN) is a figure
+ * that is not known, for want of a model or a batch. try_allocator() simulates only where between
+ * nothing and a quarter of the GPU is spare. Several points, and --savings, are printed elsewhere.
+ */
 #include "cli/memory.h"
 
 #include "cli/cli.h"
@@ -162,16 +162,6 @@ static void cell_gib(struct table *table, const char *name, double bytes)
     table_number(table, name, "", bytes < 1e6 && bytes > 0 ? 6 : 3, gib(bytes));
 }
 
-/* What CUDA and NCCL, with as many communicators as the job has, leave to tensors. */
-static double room_of(const struct memory_request *request, const struct memory_need *need,
-    const struct memory_gpu *gpu)
-{
-    double communicators =
-        need->peak.category_bytes[HBM_NCCL] / request->job.point.hw.node.nccl_bytes.value;
-    return gpu->gpu.hbm_capacity.value - gpu->gpu.context_bytes.value -
-           communicators * gpu->nccl_bytes;
-}
-
 /* ", micro-batch 8 of 512 tokens, naive attention"; an image is as long as its model makes it. */
 static void print_batch(FILE *out, const struct memory_request *request)
 {
@@ -195,17 +185,17 @@ static void print_batch(FILE *out, const struct memory_request *request)
  * simulate. */
 enum tried { NOT_TRIED, TRIED_FITS, TRIED_RETRIES, TRIED_GAPS };
 
-static double spare_of(const struct memory_request *request, const struct memory_need *need,
-    const struct memory_gpu *gpu)
+static double spare_of(const struct memory_need *need, const struct memory_gpu *gpu)
 {
-    return room_of(request, need, gpu) - exec_tensors(&need->peak);
+    struct exec_peak peak = exec_peak_on(need->peak, &gpu->gpu, gpu->nccl_bytes);
+    return exec_room(&peak);
 }
 
 static enum tried try_allocator(
     const struct memory_request *request, const struct memory_need *need)
 {
     static const double GAPS = 0.25; /* of the GPU: more than they take of any job of scenarios/ */
-    double spare = request->named ? spare_of(request, need, &request->gpus[0]) : 0;
+    double spare = request->named ? spare_of(need, &request->gpus[0]) : 0;
     if (!request->named || request->anywhere || !need->planned || !request->job.counted ||
         spare < 0 || spare > GAPS * request->gpus[0].gpu.hbm_capacity.value)
         return NOT_TRIED;
@@ -224,17 +214,17 @@ static void memory_print_fit(FILE *out, const struct memory_request *request,
     const struct memory_need *need, enum tried tried, struct arena *arena)
 {
     const struct memory_gpu *gpu = &request->gpus[0];
-    double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, need, gpu),
-           spare = spare_of(request, need, gpu);
+    struct exec_peak peak = exec_peak_on(need->peak, &gpu->gpu, gpu->nccl_bytes);
+    double capacity = peak.capacity_bytes, spare = exec_room(&peak);
     struct sure sure = {0};
     struct memory_job changed;
     words_paragraph_of(out,
         "%s: %s; %.1f GiB of %.1f GiB, %.1f GiB of them CUDA context%s, %.1f GiB %s", gpu->gpu.name,
         spare < 0 || tried == TRIED_GAPS ? "does not fit"
         : tried == TRIED_RETRIES         ? "just fits"
-        : need->planned ? sure_said_to_fit(arena, &sure, capacity - spare, capacity)
+        : need->planned ? sure_said_to_fit(arena, &sure, peak.total_bytes, capacity)
                         : "fits",
-        gib(exec_tensors(&need->peak) + capacity - room), gib(capacity), gib(capacity - room),
+        gib(peak.total_bytes), gib(capacity), gib(peak.total_bytes - exec_tensors(&peak)),
         request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", gib(fabs(spare)),
         spare < 0             ? "too much"
         : tried == TRIED_GAPS ? "left, but in gaps between tensors"
@@ -278,7 +268,7 @@ static void print_holders(FILE *out, const struct memory_request *request,
     int n = 0;
     for (int i = 0; i < request->n_gpus; i++) {
         const struct memory_gpu *at = &request->gpus[i];
-        if (!memory_supported(&request->job, &at->gpu) || spare_of(request, need, at) < 0)
+        if (!memory_supported(&request->job, &at->gpu) || spare_of(need, at) < 0)
             continue;
         n++;
         if (!least || at->gpu.hbm_capacity.value < least->gpu.hbm_capacity.value)
@@ -301,7 +291,7 @@ static void print_fits(
     struct table table = {0};
     for (int i = 0; i < request->n_gpus; i++) {
         const struct hw_gpu *gpu = &request->gpus[i].gpu;
-        double room = spare_of(request, need, &request->gpus[i]);
+        double room = spare_of(need, &request->gpus[i]);
         bool can = memory_supported(&request->job, gpu); /* with --gpu it would be an error */
         table_row(&table);
         table_text(&table, "known GPUs", "", gpu->name);
@@ -495,9 +485,8 @@ static void print_json(FILE *out, const struct memory_request *request,
             ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"supported\": %s, \"fits\": "
             "%s}",
             gpu->hbm_capacity.value, gpu->context_bytes.value, can ? "true" : "false",
-            can && tried != TRIED_GAPS && spare_of(request, need, &request->gpus[i]) >= 0
-                ? "true"
-                : "false");
+            can && tried != TRIED_GAPS && spare_of(need, &request->gpus[i]) >= 0 ? "true"
+                                                                                 : "false");
     }
     fputs("], \"rows\": ", out);
     memory_print_records(out, rows, RECORDS_JSON);

@@ -82,16 +82,15 @@ static void memory_job_count_states(struct exec_peak *out, const struct memory_j
     const struct scenario *options = &job->point.options;
     struct states states =
         states_of(job->params, &options->strategy, options->cluster.gpus, job->int8);
-    *out = (struct exec_peak){
-        .host_bytes = states.host, .capacity_bytes = job->point.hw.gpu.hbm_capacity.value};
+    const struct hw *hw = &job->point.hw;
+    *out =
+        (struct exec_peak){.host_bytes = states.host, .communicators = options->cluster.gpus > 1};
     out->category_bytes[HBM_PARAMETERS] = states.weights;
     out->category_bytes[HBM_GRADIENTS] = states.gradients;
     out->category_bytes[HBM_OPTIMIZER] = states.optimizer;
-    out->category_bytes[HBM_CONTEXT] = job->point.hw.gpu.context_bytes.value;
-    out->category_bytes[HBM_NCCL] =
-        options->cluster.gpus > 1 ? job->point.hw.node.nccl_bytes.value : 0;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         out->total_bytes += out->largest_category[c] = out->category_bytes[c];
+    *out = exec_peak_on(*out, &hw->gpu, hw->node.nccl_bytes.value);
 }
 
 enum status memory_need(struct memory_need *out, const struct memory_job *job, struct diag *diag)
