@@ -107,20 +107,14 @@ static int compressed_choose(const struct segment_context *c, int x, int latent,
 {
     struct tape *t = c->tape;
     const struct model_compressed *m = &c->shape->compressed;
-    const int64_t rows = tape_rows(t, latent), heads = m->index_heads;
     int detached = tape_detach(t, "indexer.x", x);
     int q = tape_linear(t, "indexer.wq_b", tape_detach(t, "indexer.q", latent));
     int k = compressed_compress(c, "indexer.wc", detached, m->ratio, m->index_head_dim, true);
-    int weights = tape_view(
-        t, "indexer.weights", tape_linear(t, "indexer.weights_proj", detached), rows * heads, 1);
-    q = tape_mul(t, "indexer.weigh",
-        tape_view(t, "indexer.heads", q, rows * heads, m->index_head_dim), weights);
     struct tape_attention a = self_attention(c, false);
-    a.heads = heads;
+    a.heads = m->index_heads;
     a.head_dim = m->index_head_dim;
     a.keys = compressed_keys(c, m->ratio);
-    return tape_index(
-        t, "indexer", tape_view(t, "indexer.q", q, rows, heads * m->index_head_dim), k, goes_on, a);
+    return mla_index(c, detached, q, k, goes_on, a);
 }
 
 /* Keys that a query attends to beside its window, in the mean. */

@@ -89,6 +89,9 @@ const char *moe_check(const struct model_shape *s, size_t *offset);
  * o_proj's result. */
 void mla_tensors(struct model_builder *b);
 int mla_forward(const struct segment_context *c, int x);
+/* Of its indexer's queries and keys, with weights made of x. What enters goes on. */
+int mla_index(
+    const struct segment_context *c, int x, int q, int k, int goes_on, struct tape_attention shape);
 const char *mla_check(const struct model_shape *s, size_t *offset);
 /* model/mixer.c: what a block has in the place of attention, from the normed residual stream to
  * what is added to it. */
@@ -111,6 +114,10 @@ int hyper_leave(
     const struct segment_context *c, const char *scope, const struct hyper_pass *pass, int out);
 int hyper_begin(const struct segment_context *c, int words);
 int hyper_end(const struct segment_context *c, int x);
+/* model/gpt.c: SEGMENT_EXIT: a norm, and the loss by the matrix `head`, or by that of words where
+ * they are tied. */
+int family_head(
+    const struct segment_context *c, const char *norm, const char *words, const char *head);
 /* model/llama.c: a norm of each head without weights. model/attention.c: rotary positions of a
  * share of each head. */
 int family_plain_norm(

@@ -152,24 +152,26 @@ static int gpt_entry(const struct segment_context *c)
     return tape_dropout(t, "drop", x);
 }
 
-static int gpt_head(const struct segment_context *c)
+int family_head(
+    const struct segment_context *c, const char *norm, const char *words, const char *head)
 {
     struct tape *t = c->tape;
     int x =
         tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
-    x = tape_enter(t, "lm_head.in", tape_layer_norm(t, "transformer.ln_f", x));
+    x = tape_enter(t, arena_printf(c->arena, "%s.in", head), tape_layer_norm(t, norm, x));
     bool tied = c->shape->tied_embeddings;
     return tape_word_loss(t, "loss",
-        tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x,
-            segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
+        tape_linear_shared(
+            t, tied ? words : head, x, segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
 }
 
 static int gpt_forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "GPT has one stack");
-    return c->kind == SEGMENT_ENTRY  ? gpt_entry(c)
-           : c->kind == SEGMENT_EXIT ? gpt_head(c)
-                                     : gpt_block(c);
+    return c->kind == SEGMENT_ENTRY ? gpt_entry(c)
+           : c->kind == SEGMENT_EXIT
+               ? family_head(c, "transformer.ln_f", "transformer.wte", "lm_head")
+               : gpt_block(c);
 }
 
 static const char *gpt_check(const struct model_shape *s, size_t *offset)

@@ -85,20 +85,26 @@ static int query(struct tape *t, const struct model_shape *s, int latent)
 static int choose_keys(const struct segment_context *c, int x, int latent, int goes_on)
 {
     struct tape *t = c->tape;
-    const struct model_mla *m = &c->shape->mla;
-    const int64_t rows = tape_rows(t, latent), heads = m->index_heads;
     int detached = tape_detach(t, "indexer.x", x),
         q = tape_linear(t, "indexer.wq_b", tape_detach(t, "indexer.q", latent));
     int k = tape_layer_norm(t, "indexer.k_norm", tape_linear(t, "indexer.wk", detached));
-    int weights = tape_view(
-        t, "indexer.weights", tape_linear(t, "indexer.weights_proj", detached), rows * heads, 1);
-    q = tape_mul(t, "indexer.weigh",
-        tape_view(t, "indexer.heads", q, rows * heads, m->index_head_dim), weights);
     struct tape_attention a = self_attention(c, false);
-    a.heads = heads;
-    a.head_dim = m->index_head_dim;
-    return tape_index(
-        t, "indexer", tape_view(t, "indexer.q", q, rows, heads * m->index_head_dim), k, goes_on, a);
+    a.heads = c->shape->mla.index_heads;
+    a.head_dim = c->shape->mla.index_head_dim;
+    return mla_index(c, detached, q, k, goes_on, a);
+}
+
+int mla_index(
+    const struct segment_context *c, int x, int q, int k, int goes_on, struct tape_attention shape)
+{
+    struct tape *t = c->tape;
+    const int64_t rows = tape_rows(t, q);
+    int weights = tape_view(
+        t, "indexer.weights", tape_linear(t, "indexer.weights_proj", x), rows * shape.heads, 1);
+    q = tape_mul(t, "indexer.weigh",
+        tape_view(t, "indexer.heads", q, rows * shape.heads, shape.head_dim), weights);
+    return tape_index(t, "indexer",
+        tape_view(t, "indexer.q", q, rows, shape.heads * shape.head_dim), k, goes_on, shape);
 }
 
 int mla_forward(const struct segment_context *c, int x)

@@ -79,18 +79,6 @@ static int neox_block(const struct segment_context *c)
     return tape_add(t, "residual", x, out);
 }
 
-static int neox_head(const struct segment_context *c)
-{
-    struct tape *t = c->tape;
-    int x =
-        tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
-    x = tape_enter(t, "embed_out.in", tape_layer_norm(t, "gpt_neox.final_layer_norm", x));
-    bool tied = c->shape->tied_embeddings;
-    return tape_word_loss(t, "loss",
-        tape_linear_shared(t, tied ? "gpt_neox.embed_in" : "embed_out", x,
-            segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
-}
-
 static int neox_forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "NeoX has one stack");
@@ -99,7 +87,9 @@ static int neox_forward(const struct segment_context *c)
             tape_words(c->tape, "gpt_neox.embed_in",
                 c->workload->micro_batch * c->workload->seq_len,
                 segment_turn(c, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY), false));
-    return c->kind == SEGMENT_EXIT ? neox_head(c) : neox_block(c);
+    return c->kind == SEGMENT_EXIT
+               ? family_head(c, "gpt_neox.final_layer_norm", "gpt_neox.embed_in", "embed_out")
+               : neox_block(c);
 }
 
 static const char *neox_check(const struct model_shape *s, size_t *offset)
