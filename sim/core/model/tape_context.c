@@ -378,14 +378,7 @@ int tape_flash_context(
 {
     BUG_IF(shape.window > 0 && tape->workload->parallel.context_kind != CONTEXT_A2A, "%s: a window",
         name);
-    struct tape_op op = {.name = tape_name(tape, name),
-        .in = {q, k, v},
-        .m = shape.queries,
-        .n = shape.keys,
-        .k = shape.head_dim,
-        .batch = shape.batch * shape.heads,
-        .causal = !shape.both_ways,
-        .value_dim = shape.value_dim > 0 ? shape.value_dim : shape.head_dim};
+    struct tape_op op = tape_flash_op(tape, name, q, k, v, shape);
     switch ((enum context_parallel)tape->workload->parallel.context_kind) {
     case CONTEXT_P2P:
         return ring(tape, op, tape_at(tape, q));

@@ -190,6 +190,8 @@ static inline double tape_document_pairs(const struct tape *tape)
 }
 /* The kernel just launched is of attention: what the mask hides of its model FLOP. */
 void tape_count_masked(struct tape *tape, bool causal);
+struct tape_op tape_flash_op(
+    struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
 /* tape_flash() of positions that are all on this rank; of a rank's part of them (tape_context.c).
  */
 int tape_flash_alone(
@@ -250,6 +252,8 @@ int tape_fp8_linear(
     struct tape *tape, struct tape_op op); /* op.batch matrices side by side; 0: one */
 void tape_fp8_multiply(struct tape *tape, const struct tape_op *op, const char *name, int64_t m,
     int64_t n, int64_t k, const int *buffers);
+/* The product of a linear layer, and its op; x, weight: its operands in FP8. */
+int tape_fp8_forward(struct tape *tape, struct tape_op op, int x, int weight);
 /* The same as torchao has it (tape_float8.c), and one operand along its rows; itself where it is in
  * FP8. from: NO_BUFFER: a weight. */
 int tape_float8_linear(struct tape *tape, struct tape_op op);

@@ -413,11 +413,10 @@ int tape_flash(
     return (alone ? tape_flash_alone : tape_flash_context)(tape, name, q, k, v, shape);
 }
 
-int tape_flash_alone(
+struct tape_op tape_flash_op(
     struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
 {
-    struct tape_op op = {.backward = flash_backward,
-        .name = tape_name(tape, name),
+    return (struct tape_op){.name = tape_name(tape, name),
         .in = {q, k, v},
         .m = shape.queries,
         .n = shape.keys,
@@ -426,6 +425,13 @@ int tape_flash_alone(
         .causal = !shape.both_ways,
         .window = shape.window < shape.keys ? shape.window : 0,
         .value_dim = shape.value_dim > 0 ? shape.value_dim : shape.head_dim};
+}
+
+int tape_flash_alone(
+    struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
+{
+    struct tape_op op = tape_flash_op(tape, name, q, k, v, shape);
+    op.backward = flash_backward;
     struct tape_value query = tape_at(tape, q), key = tape_at(tape, k), value = tape_at(tape, v);
     op.out = tape_value(
         tape, op.name, query.rows, query.cols / op.k * op.value_dim, tape->storage_bytes, true);

@@ -162,13 +162,5 @@ int tape_float8_linear(struct tape *tape, struct tape_op op)
 {
     op.backward = float8_backward;
     int x = op.saved[0] = input_along(tape, &op), weight = op.saved[1] = weight_along(tape, &op);
-    op.out = tape_value(tape, op.name, op.batch > 0 ? tape_at(tape, op.in[0]).rows : op.m, op.n,
-        tape->storage_bytes, true);
-    tape_fp8_multiply(
-        tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, tape_at(tape, op.out).buffer, weight));
-    tape_use(tape, op.weight);
-    if (op.batch == 0)
-        tape_mark_mm(tape, &op);
-    tape_push(tape, op);
-    return op.out;
+    return tape_fp8_forward(tape, op, x, weight);
 }

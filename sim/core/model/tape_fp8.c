@@ -266,6 +266,19 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
     tape_await_reduced(tape, op);
 }
 
+int tape_fp8_forward(struct tape *tape, struct tape_op op, int x, int weight)
+{
+    op.out = tape_value(tape, op.name, op.batch > 0 ? tape_at(tape, op.in[0]).rows : op.m, op.n,
+        tape->storage_bytes, true);
+    tape_fp8_multiply(
+        tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, tape_at(tape, op.out).buffer, weight));
+    tape_use(tape, op.weight);
+    if (op.batch == 0)
+        tape_mark_mm(tape, &op);
+    tape_push(tape, op);
+    return op.out;
+}
+
 int tape_fp8_linear(struct tape *tape, struct tape_op op)
 {
     if (by_torchao(tape))
@@ -286,13 +299,5 @@ int tape_fp8_linear(struct tape *tape, struct tape_op op)
             op.n * tape_matrices(&op), op.k, &op.saved[1]);
         tape_use(tape, op.weight);
     }
-    op.out = tape_value(tape, op.name, op.batch > 0 ? tape_at(tape, op.in[0]).rows : op.m, op.n,
-        tape->storage_bytes, true);
-    tape_fp8_multiply(
-        tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, tape_at(tape, op.out).buffer, weight));
-    tape_use(tape, op.weight);
-    if (op.batch == 0)
-        tape_mark_mm(tape, &op);
-    tape_push(tape, op);
-    return op.out;
+    return tape_fp8_forward(tape, op, x, weight);
 }
