@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,18 +263,6 @@ void measured_print(FILE *out, const struct measured_file *file)
     }
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof *values, compare_doubles);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
 bool measured_sustained(
     struct measured_sustained *out, const struct measured_file *file, const char *dtype)
 {
@@ -293,9 +282,10 @@ bool measured_sustained(
     }
     bool known = out->burst_flops > 0 && flops.n > 0;
     if (known) {
-        int settled = flops.n / 2; /* windows stand in the order of time */
-        out->sustained_flops = median(flops.at + settled, flops.n - settled);
-        out->sustained_clock_hz = median(clocks.at + settled, clocks.n - settled);
+        size_t settled = (size_t)flops.n / 2, n = (size_t)flops.n - settled;
+        /* windows stand in the order of time */
+        out->sustained_flops = gsl_stats_median(flops.at + settled, 1, n);
+        out->sustained_clock_hz = gsl_stats_median(clocks.at + settled, 1, n);
     }
     vec_free(&flops);
     vec_free(&clocks);
