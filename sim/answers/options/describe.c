@@ -124,8 +124,7 @@ void describe_reference(FILE *out, const struct config_table *table, const void 
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *lines = open_memstream(&text, &size);
-    BUG_IF(!lines, "open_memstream failed");
+    FILE *lines = xmemstream(&text, &size);
     config_print_reference(lines, table, defaults);
     fclose(lines);
     for (const char *at = text; *at;) {

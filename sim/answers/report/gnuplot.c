@@ -91,8 +91,7 @@ static int start(pid_t *child, const struct channels *c)
 
 static size_t read_all(char **out, int fd)
 {
-    FILE *copy = open_memstream(out, &(size_t){0});
-    BUG_IF(!copy, "open_memstream failed");
+    FILE *copy = xmemstream(out, &(size_t){0});
     char block[65536];
     size_t total = 0;
     ssize_t n;

@@ -214,8 +214,7 @@ enum status report_page(const struct report_page *page, struct diag *diag)
     struct chosen_runs chosen = {.arena = ARENA_INIT};
     char *text = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     enum status status = page_choose(&chosen, page, diag);
     struct shared shared = {.page = page, .out = out};
     if (status == STATUS_OK)

@@ -22,8 +22,7 @@ static enum status keep_script(const char *out_path, const char *script, struct 
     struct arena arena = ARENA_INIT;
     char *text = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     fputs("set output '", out);
     for (const char *c = out_path; *c; c++)
         fputs(*c == '\'' ? "''" : (char[]){*c, '\0'}, out);
@@ -41,8 +40,7 @@ static void set_svg_size(char **svg, size_t *n, struct report_size size)
     char *at = strstr(*svg, "<svg "), *scaled = NULL;
     if (!at)
         return;
-    FILE *out = open_memstream(&scaled, n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&scaled, n);
     at += strlen("<svg");
     fprintf(out, "%.*s width=\"%.6g\" height=\"%.6g\"%s", (int)(at - *svg), *svg, size.width,
         size.height, at);

@@ -394,8 +394,7 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
     enum script_kind kind;
     *out = NULL;
     BUG_IF(!script_draws(plot->out, &kind), "%s", plot->out);
-    FILE *script = open_memstream(out, &n);
-    BUG_IF(!script, "open_memstream failed");
+    FILE *script = xmemstream(out, &n);
     write_canvas(script, kind, plot->size);
     fprintf(script, "hover = %d\n", plot->hover);
     fputs(wrap, script);

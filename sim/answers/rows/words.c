@@ -78,8 +78,7 @@ void words_lines(FILE *out, char *text)
 FILE *words_gather(struct words_gathered *gathered)
 {
     *gathered = (struct words_gathered){0};
-    gathered->file = open_memstream(&gathered->text, &gathered->n);
-    BUG_IF(!gathered->file, "open_memstream failed");
+    gathered->file = xmemstream(&gathered->text, &gathered->n);
     return gathered->file;
 }
 
@@ -172,8 +171,7 @@ void words_paragraph_of(FILE *out, const char *format, ...)
 {
     char *text = NULL;
     size_t n = 0;
-    FILE *memory = open_memstream(&text, &n);
-    BUG_IF(!memory, "open_memstream failed");
+    FILE *memory = xmemstream(&text, &n);
     va_list values;
     va_start(values, format);
     vfprintf(memory, format, values);

@@ -22,8 +22,7 @@ static char *json_of(const struct record_cell *cells, int n)
     char *text = NULL, number[32];
     size_t size = 0;
     const char *before = "";
-    FILE *out = open_memstream(&text, &size);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &size);
     fputc('{', out);
     for (const struct record_cell *cell = cells; cell < cells + n; cell++) {
         if (cell->kind == RECORD_NULL || (cell->kind == RECORD_REAL && !isfinite(cell->real)))

@@ -62,8 +62,7 @@ static enum status put_document(struct put *put, const struct hw *hw,
         }
     char *text = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     if (hw)
         write_hardware(out, hw);
     else
@@ -219,8 +218,7 @@ static enum status store_put_row(struct put *put, const struct put_place *place,
 {
     char *config = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&config, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&config, &n);
     config_write_json(out, &scenario_table, &point->options, &point->origins);
     fclose(out);
     struct record record;

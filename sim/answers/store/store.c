@@ -139,8 +139,7 @@ static char *schema_text(void)
     struct arena arena = ARENA_INIT;
     char *text = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     for (const char *rest = schema_sql; *rest;) {
         int length = (int)strcspn(rest, "@"), table = RECORD_OUTCOME;
         fprintf(out, "%.*s", length, rest);
@@ -329,8 +328,7 @@ static char *view_text(void)
     struct arena arena = ARENA_INIT;
     char *text = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     fputs("CREATE VIEW v_settings AS SELECT\n  id AS point_id, run_id, position", out);
     put_columns(out, &scenario_table, "", &arena);
     fputs("\nFROM point", out);

@@ -39,6 +39,14 @@ void *xcalloc(size_t count, size_t bytes)
     return fresh;
 }
 
+FILE *xmemstream(char **text, size_t *bytes)
+{
+    FILE *stream = open_memstream(text, bytes);
+    if (!stream)
+        out_of_memory(1);
+    return stream;
+}
+
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
     size_t align = _Alignof(max_align_t);

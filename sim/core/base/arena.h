@@ -5,6 +5,7 @@
 #define FLOPCAST_BASE_ARENA_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 struct arena_chunk;
 struct arena {
@@ -29,5 +30,6 @@ void arena_release(struct arena *arena); /* frees everything; the arena is empty
 /* malloc family that ends the program with a sentence instead of returning NULL. */
 void *xrealloc(void *block, size_t bytes);
 void *xcalloc(size_t count, size_t bytes);
+FILE *xmemstream(char **text, size_t *bytes); /* open_memstream() */
 
 #endif

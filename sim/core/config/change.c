@@ -116,8 +116,7 @@ static struct edit insert(const struct config_doc *doc, struct config_node mappi
     bool flow = text[first] == '{';
     char *lines = NULL;
     size_t bytes = 0;
-    FILE *out = open_memstream(&lines, &bytes);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&lines, &bytes);
     write_additions(out, added, skip, flow ? "\"" : "");
     fclose(out);
     struct edit edit = {last - 1, last - 1,
@@ -224,8 +223,7 @@ static enum status write_edits(FILE *out, const char *name, const char *text, si
 {
     char *changed = NULL;
     size_t bytes = 0, done = 0;
-    FILE *memory = open_memstream(&changed, &bytes);
-    BUG_IF(!memory, "open_memstream failed");
+    FILE *memory = xmemstream(&changed, &bytes);
     change_sort(edits, n_edits);
     for (int i = 0; i < n_edits; i++) {
         BUG_IF(edits[i].from < done, "a path inside another");

@@ -80,8 +80,7 @@ static void hw_write_change(struct changes *to, const char *path, const struct q
 {
     char *text = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     if (q)
         hw_write_quantity(out, *q, dimension);
     else

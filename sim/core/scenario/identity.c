@@ -152,8 +152,7 @@ uint64_t scenario_curve(const struct scenario *options)
         alike.strategy.train.device_batch = 0;
     char *text = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     config_write_json(out, &scenario_table, &alike, NULL);
     fclose(out);
     uint64_t digest = DIGEST_INIT;

@@ -202,8 +202,7 @@ static void capacity_print_head(FILE *out, const struct capacity *capacity)
         job->point.hw.node.nccl_bytes.value / 0x1p30);
     char *text = NULL;
     size_t n = 0;
-    FILE *memory = open_memstream(&text, &n);
-    BUG_IF(!memory, "open_memstream failed");
+    FILE *memory = xmemstream(&text, &n);
     fprintf(memory, "%s, %s, %s", precision_names[options->precision],
         optimizer_names[options->optimizer], memory_strategy(&job->point.options.strategy));
     memory_print_degrees(memory, job);

@@ -61,8 +61,7 @@ bool dictionary_settings(FILE *out, const char *heading, const char *prefix,
     char *text = NULL;
     size_t size = 0;
     bool any = false;
-    FILE *lines = open_memstream(&text, &size);
-    BUG_IF(!lines, "open_memstream failed");
+    FILE *lines = xmemstream(&text, &size);
     config_print_reference(lines, table, defaults);
     fclose(lines);
     struct arena arena = ARENA_INIT;

@@ -418,8 +418,7 @@ static void memory_print_table(FILE *out, const struct memory_request *request,
         words_count(arena, (double)job->params));
     char *text = NULL;
     size_t n = 0;
-    FILE *memory = open_memstream(&text, &n);
-    BUG_IF(!memory, "open_memstream failed");
+    FILE *memory = xmemstream(&text, &n);
     fprintf(memory, "%s, %s, %s over %" PRId64 " GPU%s", precision_of(job),
         optimizer_names[train->optimizer], memory_strategy(&job->point.options.strategy), gpus,
         plural(gpus));

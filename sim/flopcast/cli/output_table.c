@@ -404,8 +404,7 @@ static char *oom_text(struct view *view, int i)
     size_t n = 0;
     if (view->results[i].exec.status != EXEC_OOM)
         return NULL;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     fputs(vary_name(&view->vary, &view->set->points[i], view->arena), out);
     fputc('\n', out);
     words_oom(out, &view->results[i].exec);

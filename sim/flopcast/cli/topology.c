@@ -158,8 +158,7 @@ static void topology_print_table(FILE *out, const struct hw *hw, const struct hw
 {
     char *text = NULL;
     size_t n = 0;
-    FILE *lines = open_memstream(&text, &n);
-    BUG_IF(!lines, "open_memstream failed");
+    FILE *lines = xmemstream(&text, &n);
     hw_print(lines, hw, sources);
     fclose(lines);
     words_lines(out, text);

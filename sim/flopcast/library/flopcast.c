@@ -141,8 +141,7 @@ static void flopcast_take(struct flopcast *self, const struct record *record)
         const struct record_cell *cell = &record->cells[i];
         char *text = NULL;
         size_t n = 0;
-        FILE *out = open_memstream(&text, &n);
-        BUG_IF(!out, "open_memstream failed");
+        FILE *out = xmemstream(&text, &n);
         bool known = record_write(out, cell);
         fclose(out);
         vec_push(&self->columns, (struct column){.name = arena_strdup(&self->values, cell->name),
@@ -213,8 +212,7 @@ const char *flopcast_plan(struct flopcast *self, int point)
     const struct scenario_point *chosen = point_at(self, point);
     if (chosen && scenario_compile(&plan, chosen, &arena, &self->diag) == STATUS_OK) {
         size_t n = 0;
-        FILE *out = open_memstream(&self->plan, &n);
-        BUG_IF(!out, "open_memstream failed");
+        FILE *out = xmemstream(&self->plan, &n);
         plan_explain(out, &plan, &chosen->hw);
         fclose(out);
         plan_release(&plan);

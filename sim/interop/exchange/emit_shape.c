@@ -93,8 +93,7 @@ static int emit_shape_value_of(struct shaper *shaper, const char **differ)
     if (diag.worst == STATUS_OK)
         configuration_finish(&config, &given, &diag);
     int value = WORST;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     configuration_write_model(out, &config, "emitted");
     fclose(out);
     bool whole = diag.worst == STATUS_OK && configuration_count(&config, FATE_NOT_UNDERSTOOD) == 0;

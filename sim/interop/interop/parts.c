@@ -104,8 +104,7 @@ static bool emit_one(char **text, size_t *n, enum configuration_format trainer, 
             configuration_format_names[trainer]);
         return false;
     }
-    FILE *out = open_memstream(text, n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(text, n);
     enum status status = emit_configuration(out, trainer, &set.points[0], title, diag);
     fclose(out);
     return status == STATUS_OK;

@@ -51,8 +51,7 @@ struct text {
 
 static void fit_files_begin(struct text *text)
 {
-    text->memory = open_memstream(&text->text, &text->n);
-    BUG_IF(!text->memory, "open_memstream failed");
+    text->memory = xmemstream(&text->text, &text->n);
 }
 
 static enum status fit_files_end(

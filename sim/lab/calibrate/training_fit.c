@@ -541,8 +541,7 @@ static const char *text_of(struct writing *w, const struct fit_parameter *p)
         q.fit = arena_printf(&w->arena, "training/%s", stem_of(w->file));
     char *text = NULL;
     size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&text, &n);
     hw_write_quantity(out, q, field->dimension);
     fclose(out);
     const char *kept = arena_strdup(&w->arena, text);

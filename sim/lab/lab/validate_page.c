@@ -100,7 +100,7 @@ enum status validate_page_write(
     struct source_pos at = {.file = path};
     char *text = validate_page_read_file(path, diag), *made = NULL;
     size_t size = 0;
-    FILE *memory = text ? open_memstream(&made, &size) : NULL;
+    FILE *memory = text ? xmemstream(&made, &size) : NULL;
     bool good = memory && validate_page_rewrite(memory, text, page, diag);
     if (memory)
         fclose(memory);

@@ -86,8 +86,7 @@ enum status validate_stored_write(
     struct arena arena = ARENA_INIT;
     char *made = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&made, &size);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&made, &size);
     fputs("# What flopcast " FLOPCAST_VERSION " predicts of published runs: written by `flopcast "
           "validate --results`, read by `--from`.\n",
         out);

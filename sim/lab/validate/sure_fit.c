@@ -489,8 +489,7 @@ enum status sure_write(const char *path, const struct sure_numbers *numbers, str
 {
     char *made = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&made, &size);
-    BUG_IF(!out, "open_memstream failed");
+    FILE *out = xmemstream(&made, &size);
     fputs("# How sure predictions are (sim/core/scenario/sure.h): kind fitted, to the published "
           "runs of results/ that no fit rests on, by\n"
           "# `flopcast validate --from results/validated.csv --sure topologies/fitted/sure.yaml` "
