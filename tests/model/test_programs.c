@@ -108,12 +108,6 @@ static void check_lives(const struct run *r)
     }
 }
 
-static void every_tensor_is_used_after_its_birth(void **state)
-{
-    (void)state;
-    for_every_part(check_lives);
-}
-
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), n_end = strlen(end);
@@ -156,12 +150,6 @@ static void check_writes(const struct run *r)
     }
 }
 
-static void what_kernels_write_is_there(void **state)
-{
-    (void)state;
-    for_every_part(check_writes);
-}
-
 static void check_borders(const struct run *r)
 {
     for (int i = 0; i < r->segments.n; i++) {
@@ -185,12 +173,6 @@ static void check_borders(const struct run *r)
                     next->program->activations[j].backward_last == next->program->n_backward - 1;
         assert_true(begins > 0 && ends > 0);
     }
-}
-
-static void gradients_cross_the_borders_of_segments(void **state)
-{
-    (void)state;
-    for_every_part(check_borders);
 }
 
 static void check_gradients(const struct run *r)
@@ -219,10 +201,20 @@ static void check_gradients(const struct run *r)
     free(times);
 }
 
-static void every_parameter_gets_its_gradient_once(void **state)
+static void check_part(const struct run *r)
+{
+    check_lives(r);
+    check_writes(r);
+    check_borders(r);
+    check_gradients(r);
+}
+
+/* Every tensor is used after its birth, what kernels write is there, gradients cross the borders of
+ * segments, every parameter gets its gradient once. One pass: to cut a model costs most. */
+static void laws_of_every_part(void **state)
 {
     (void)state;
-    for_every_part(check_gradients);
+    for_every_part(check_part);
 }
 
 static void weight_gradients_have_the_weights_shape(void **state)
@@ -458,10 +450,7 @@ int main(void)
         cmocka_unit_test(locals_of_t5_live_until_attention_returns),
         cmocka_unit_test(forward_flop_is_the_closed_form),
         cmocka_unit_test(backward_flop_is_twice_forward),
-        cmocka_unit_test(every_tensor_is_used_after_its_birth),
-        cmocka_unit_test(what_kernels_write_is_there),
-        cmocka_unit_test(gradients_cross_the_borders_of_segments),
-        cmocka_unit_test(every_parameter_gets_its_gradient_once),
+        cmocka_unit_test(laws_of_every_part),
         cmocka_unit_test(weight_gradients_have_the_weights_shape),
         cmocka_unit_test(gpt_saves_what_korthikanti_counts),
         cmocka_unit_test(t5_saves_fp32_probabilities),
