@@ -175,7 +175,7 @@ static void damaged_profiles(void **state)
     fclose(file);
     assert_in_range(n, 1024, sizeof bytes - 1);
     struct store *store = must_open("damaged.db", STORE_WRITE);
-    for (size_t i = 0; i < n + n / 64; i += i < n - 7 ? 7 : 1) {
+    for (size_t i = 0; i < n + n / 64; i += i < n - 31 ? 31 : 1) {
         char path[32];
         size_t length = i < n ? n : 64 * (i - n);
         char was = i < n ? bytes[i] : 0;
