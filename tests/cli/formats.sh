@@ -84,8 +84,11 @@ tr -d '\r' <csv | awk -F, '{ n = NF } /,waterfall,/ { value = $(n - 5); if (/,su
     fail "waterfall: $(<csv)"
 both capacity scenarios/models/gpt2.yaml --gpu topologies/gpus/v100-sxm2-16gb.yaml --dtype fp16_mixed --seq-len 128 --gpus 1 --strategy ddp
 has gpus activation_checkpointing largest_micro_batch basis fewest_gpus
-expect 0 "$FLOPCAST" memory 1B --format json --teach
-if command -v python3 >/dev/null; then python3 -m json.tool <out >/dev/null || fail "memory: no JSON"; fi
+for memory in "1B --teach" "a.yaml --set cluster.gpus=8 --savings"; do
+    read -ra words <<<"$memory"
+    expect 0 "$FLOPCAST" memory "${words[@]}" --format json
+    if command -v python3 >/dev/null; then python3 -m json.tool <out >/dev/null || fail "memory $memory: no JSON"; fi
+done
 
 for command in "run a.yaml" "whatif a.yaml --set train.micro_batch=4" files "model x" "topology x" "waterfall a.yaml" "calibrate show"; do
     read -ra words <<<"$command"
