@@ -98,9 +98,29 @@ static void the_largest_does_not_grow(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
+/* Which is freed with it, and the vector can grow anew. */
+static void an_arena_keeps_the_elements(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    VEC(int) numbers = {0};
+    int *kept = &(int){0};
+    vec_keep(kept, &numbers, &arena);
+    assert_null(kept);
+    for (int i = 0; i < 20; i++)
+        vec_push(&numbers, i);
+    vec_keep(kept, &numbers, &arena);
+    assert_int_equal(numbers.n, 0);
+    vec_push(&numbers, 7);
+    assert_true(kept[0] == 0 && kept[19] == 19);
+    vec_free(&numbers);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_arena_keeps_the_elements),
         cmocka_unit_test(grows_and_keeps),
         cmocka_unit_test(reserve_keeps_the_count),
         cmocka_unit_test(fits_and_grows_again),

@@ -44,6 +44,16 @@
         }                                                                                          \
     } while (0)
 
+/* The elements are the arena's from now on, at `to`; the vector is empty. */
+#define vec_keep(to, vec, arena)                                                                   \
+    do {                                                                                           \
+        vec_fit(vec);                                                                              \
+        arena_take((arena), (vec)->at);                                                            \
+        (to) = (vec)->at;                                                                          \
+        (vec)->at = NULL;                                                                          \
+        (vec)->n = (vec)->capacity = 0;                                                            \
+    } while (0)
+
 /* What `to` held is not freed. */
 #define vec_copy(to, from)                                                                         \
     do {                                                                                           \

@@ -202,13 +202,8 @@ void trace_resume(struct sim *sim)
             (to)[next[(from).at[i].rank]++] = (from).at[i];                                        \
         for (int i = 0; i < (from).n; i++)                                                         \
             (to)[i].rank = (sim)->ranks[(to)[i].rank].number;                                      \
-        if (one_rank) {                                                                            \
-            vec_fit(&(from));                                                                      \
-            (to) = (from).at;                                                                      \
-            arena_take((sim)->arena, (from).at);                                                   \
-            (from).at = NULL;                                                                      \
-            (from).capacity = 0;                                                                   \
-        }                                                                                          \
+        if (one_rank)                                                                              \
+            vec_keep(to, &(from), (sim)->arena);                                                   \
         vec_free(&(from));                                                                         \
     } while (0)
 

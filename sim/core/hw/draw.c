@@ -217,12 +217,8 @@ int hw_parameters(const struct hw_parameter **out, const struct hw *hw, struct a
     struct hw copy = *hw;
     struct listing listing = {.arena = arena};
     walk_all(&copy, list_one, &listing);
-    struct hw_parameter *list = ARENA_ARRAY(arena, struct hw_parameter, listing.found.n + 1);
-    for (int i = 0; i < listing.found.n; i++)
-        list[i] = listing.found.at[i];
-    *out = list;
     int n = listing.found.n;
-    vec_free(&listing.found);
+    vec_keep(*out, &listing.found, arena);
     return n;
 }
 

@@ -139,8 +139,5 @@ void model_adapt(struct model *out, const struct model *model, int64_t rank, con
     }
     out->params += out->trained;
     out->n_tensors = list.n;
-    out->tensors = ARENA_ARRAY(arena, struct model_tensor, list.n);
-    if (list.n > 0)
-        memcpy(out->tensors, list.at, sizeof *list.at * (size_t)list.n);
-    vec_free(&list);
+    vec_keep(out->tensors, &list, arena);
 }

@@ -103,9 +103,7 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
     model_family_code(shape)->layers(&builder);
     *out = (struct model){
         .shape = *shape,
-        .layers = ARENA_ARRAY(arena, struct model_layer, builder.layers.n),
         .n_layers = builder.layers.n,
-        .tensors = ARENA_ARRAY(arena, struct model_tensor, builder.tensors.n),
         .n_tensors = builder.tensors.n,
         .tables = {.name = "tables",
             .rows = shape->d_model > 0
@@ -119,10 +117,8 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
         .n_batch_norms = builder.n_batch_norms,
         .batch_norm_channels = builder.batch_norm_channels,
     };
-    memcpy(out->layers, builder.layers.at, sizeof *out->layers * (size_t)out->n_layers);
-    memcpy(out->tensors, builder.tensors.at, sizeof *out->tensors * (size_t)out->n_tensors);
-    vec_free(&builder.layers);
-    vec_free(&builder.tensors);
+    vec_keep(out->layers, &builder.layers, arena);
+    vec_keep(out->tensors, &builder.tensors, arena);
     for (int i = 0; i < out->n_layers; i++) {
         out->layers[i].alike = first_alike(out, i);
         out->layers[i].number = i;

@@ -195,11 +195,9 @@ static void pieces_split(struct splitting *s)
 /* The ops in the arena. */
 static struct model_op *pieces_take(struct splitting *s, int *n)
 {
-    struct model_op *ops = ARENA_ARRAY(s->arena, struct model_op, s->made.n);
-    for (int i = 0; i < s->made.n; i++)
-        ops[i] = s->made.at[i];
+    struct model_op *ops;
     *n = s->made.n;
-    vec_free(&s->made);
+    vec_keep(ops, &s->made, s->arena);
     return ops;
 }
 

@@ -224,10 +224,7 @@ void model_segments(struct model_segments *out, const struct model *model,
     if (model->ends & MODEL_EXIT)
         segments_add(&builder, SEGMENT_EXIT, 0);
     out->n = builder.segments.n;
-    out->at = ARENA_ARRAY(arena, struct model_segment, out->n);
-    for (int i = 0; i < out->n; i++)
-        out->at[i] = builder.segments.at[i];
-    vec_free(&builder.segments);
+    vec_keep(out->at, &builder.segments, arena);
 }
 
 static double kernels_flop(const struct model_op *kernels, int n)

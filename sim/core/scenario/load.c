@@ -380,13 +380,8 @@ enum status scenario_set_option(struct scenario_point *point,
 
 void scenario_keep_origins(struct config_origins *origins, struct arena *arena)
 {
-    int n = origins->list.n;
-    struct config_origin *kept = ARENA_ARRAY(arena, struct config_origin, n);
-    if (n)
-        memcpy(kept, origins->list.at, sizeof *kept * (size_t)n);
-    vec_free(&origins->list);
-    origins->list.at = kept;
-    origins->list.n = origins->list.capacity = n;
+    vec_fit(&origins->list);
+    arena_take(arena, origins->list.at);
 }
 
 /* T5's decoder sees as many tokens as its encoder where the scenario does not say; an image has its

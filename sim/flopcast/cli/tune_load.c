@@ -151,11 +151,9 @@ static void tune_load_all(struct scenario_set *set, struct tune_command *command
         diag_merge(diag, &first);
         return;
     }
-    set->points = ARENA_ARRAY(&command->arena, struct scenario_point, points.n);
-    memcpy(set->points, points.at, sizeof *set->points * (size_t)points.n);
     set->n_points = points.n;
+    vec_keep(set->points, &points, &command->arena);
     command->options.variants = n;
-    vec_free(&points);
 }
 
 static void drop_last_strategy(struct overrides *overrides)

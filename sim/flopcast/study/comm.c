@@ -183,12 +183,9 @@ void scenario_comm(struct scenario_comm *out, const struct exec_result *result, 
         }
     }
     out->n_items = found.n;
-    out->items = ARENA_ARRAY(arena, struct scenario_comm_item, found.n);
-    for (int i = 0; i < found.n; i++)
-        out->items[i] = found.at[i];
     if (found.n)
-        qsort(out->items, (size_t)found.n, sizeof *out->items, comm_longest_first);
-    vec_free(&found);
+        qsort(found.at, (size_t)found.n, sizeof *found.at, comm_longest_first);
+    vec_keep(out->items, &found, arena);
     free(earliest);
 }
 

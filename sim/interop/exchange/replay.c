@@ -215,14 +215,12 @@ static void count_comm(struct replay *out, bool all, struct arena *arena)
         list.at[i].protocol = span->protocol;
         list.at[i].bound = span->bound;
     }
-    out->comm = ARENA_ARRAY(arena, struct replay_comm, list.n);
-    out->n_comm = list.n;
     for (int i = 0; i < list.n; i++) {
-        out->comm[i] = list.at[i];
-        out->comm[i].time_s /= list.at[i].count;
-        out->comm[i].count /= all ? list.at[i].ranks : 1;
+        list.at[i].time_s /= list.at[i].count;
+        list.at[i].count /= all ? list.at[i].ranks : 1;
     }
-    vec_free(&list);
+    out->n_comm = list.n;
+    vec_keep(out->comm, &list, arena);
     if (out->n_comm > 1)
         qsort(out->comm, (size_t)out->n_comm, sizeof *out->comm, replay_longest_first);
 }

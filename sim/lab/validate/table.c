@@ -516,11 +516,10 @@ struct validate_files validate_files_in(const char *folder, struct arena *arena)
     }
     if (open)
         closedir(open);
-    struct validate_files files = {ARENA_ARRAY(arena, const char *, found.n + 1), found.n};
-    for (int i = 0; i < found.n; i++)
-        files.paths[i] = found.at[i];
-    qsort(files.paths, (size_t)files.n, sizeof *files.paths, validate_table_by_name);
-    vec_free(&found);
+    struct validate_files files = {.n = found.n};
+    if (found.n > 0)
+        qsort(found.at, (size_t)found.n, sizeof *found.at, validate_table_by_name);
+    vec_keep(files.paths, &found, arena);
     return files;
 }
 
