@@ -640,6 +640,9 @@ static bool folds(struct sim *sim)
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     const struct exec_options *options, struct arena *arena)
 {
+    char why[256];
+    bool ran_before = options->reference && options->reference->one;
+    BUG_IF(!ran_before && !plan_check(plan, why, sizeof why), "%s", why);
     BUG_IF(options->steps < 1 || options->warmup_steps < 0 ||
                options->steps + options->warmup_steps > EXEC_MAX_STEPS,
         "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);

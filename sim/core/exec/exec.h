@@ -349,9 +349,8 @@ static inline int exec_simulated_rank(const struct exec_result *result, int rank
     return result->stands_for ? result->stands_for[rank] : rank;
 }
 
-/* The plan is one that plan_check() takes, which whoever made it has seen to: several runs may be
- * of one plan, and of a pipeline the check is 6 % of a run. The result's arrays live in the arena.
- */
+/* BUG on a plan that plan_check() refuses; of several runs of one plan by a reference the first
+ * asks (6 % of a run of a pipeline). The result's arrays live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     const struct exec_options *options, struct arena *arena);
 
