@@ -288,3 +288,12 @@ expect 2 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 12 --out od
 says err "odd.yaml:"
 expect 2 "$FLOPCAST" scenario export
 says err "'export' is nothing to do; there is: import"
+
+# What `tune` emits is read again (cli.tune_emit has ten winners, and to the bit).
+for emits in "torchtitan toml fsdp2" "automodel yaml fsdp2" "megatron sh megatron"; do
+    read -r trainer ending strategy <<<"$emits"
+    expect 0 "$FLOPCAST" tune llama3.2-1b --topology h100 --gpus 8 --seq-len 512 --global-batch 16 \
+        --max-batch 1 --limit 1 --top 1 --no-noise --strategy "$strategy" --emit "$trainer" --out "emitted.$ending"
+    expect 0 "$FLOPCAST" scenario import "emitted.$ending" --out imported.yaml
+    says out "not understood: 0"
+done
