@@ -4,6 +4,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 expect 0 "$FLOPCAST" calibrate fit nccl --db a.db
+says out "left_out" "nccl_ring_post_latency" "in the file" "+-"
 says out "nvls_efficiency" "left_out all_reduce"
 # Of the hardware of B300 and GB300 (compute capability 10.3), and of nodes of one and four GPUs on these networks, no table is fitted; of all other tables one is.
 unseen=$(grep -c '^left_out.* unseen ' out) || true

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `flopcast model`, `topology`, `calibrate fit` and `calibrate fit nccl`: what they print is what the files say.
+# `flopcast model`, `topology` and `calibrate fit`: what they print is what the files say.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
@@ -24,8 +24,6 @@ expect 2 "$FLOPCAST" model absent.yaml
 says err "absent.yaml:1:1: error: cannot open"
 expect 0 "$FLOPCAST" calibrate fit
 says out "in the file" "fitted"
-expect 0 "$FLOPCAST" calibrate fit nccl
-says out "left_out" "nccl_ring_post_latency" "in the file" "+-"
 
 # A network by what decides: choices, and what the counts come to; bits written as bytes are asked about.
 rail=$topologies/clusters/h100-8x400g-rail.yaml
