@@ -100,6 +100,32 @@ static void free_segments_are_released_before_failing(void **state)
     hbm_release(&hbm);
 }
 
+/* Segments of 30 to 93 GiB one after the other are 3.8 TiB of addresses, of which a pool has 2:
+ * its segments get new ones, and of equal blocks the one at the lowest address is taken as before.
+ */
+static void addresses_do_not_run_out(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    start(&hbm, 100 * 1024 * MIB, false);
+    int32_t first = take(&hbm, 20 * MIB), second = take(&hbm, 20 * MIB);
+    for (int i = 0; i < 64; i++) {
+        int32_t block = take(&hbm, (30 + i) * 1024 * MIB);
+        assert_true(block >= 0);
+        assert_true(hbm.blocks.at[block].address + hbm.blocks.at[block].bytes <= INT64_C(1) << 41);
+        give(&hbm, block);
+    }
+    assert_int_equal(hbm.reserved, (93 * 1024 + 40) * MIB);
+    int32_t third = take(&hbm, 20 * MIB);
+    assert_true(hbm.blocks.at[third].address > hbm.blocks.at[second].address);
+    give(&hbm, third); /* merges with the rest of 93 GiB */
+    give(&hbm, second);
+    give(&hbm, first);
+    assert_int_equal(take(&hbm, 20 * MIB), first);
+    assert_int_equal(take(&hbm, 20 * MIB), second);
+    hbm_release(&hbm);
+}
+
 /* What one request counts and reserves: up to 1 MiB from 2 MiB of the small pool, below 10 MiB from
  * 20 MiB, from there on in steps of 2 MiB. Sizes are rounded to 512 B before that: 1 MiB - 511 is 1
  * MiB, 1 MiB + 1 is 1 MiB + 512. Of 12 MiB for 10 MiB + 512 the rest of 2 MiB - 512 is split off;
@@ -373,6 +399,7 @@ int main(void)
         cmocka_unit_test(streams_have_their_own_pools),
         cmocka_unit_test(a_pending_block_is_not_used_again_yet),
         cmocka_unit_test(free_segments_are_released_before_failing),
+        cmocka_unit_test(addresses_do_not_run_out),
         cmocka_unit_test(segments_have_their_sizes),
         cmocka_unit_test(large_blocks_keep_more_than_1_mib),
         cmocka_unit_test(small_blocks_keep_512_bytes),
