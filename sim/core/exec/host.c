@@ -30,6 +30,15 @@ static int64_t outstanding_at_end(const struct rank *rank)
     return rank->host_launched - rank->done;
 }
 
+/* The stretch that an op is in, which mostly is the one that the host is in already. */
+static const struct plan_stretch *host_stretch(struct rank *rank, int32_t op)
+{
+    const struct plan_stretch *at = rank->host_stretch;
+    if (!at || op < at->first_op || op >= at[1].first_op)
+        rank->host_stretch = at = plan_fold_stretch(rank->tables->fold, op);
+    return at;
+}
+
 static void host_ends_at(struct rank *rank, int32_t op)
 {
     rank->host_end = op;
@@ -55,10 +64,13 @@ static int32_t queue_full_at(const struct rank *rank, int32_t end)
 /* The next op at or after `from` that stops the host: one that blocks it, or one that allocates or
  * frees: each of them where the rank has a ledger, elsewhere those where the allocator is known to
  * take its time. */
-static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t from)
+static int32_t next_stop(const struct sim *sim, struct rank *rank, int32_t from)
 {
-    if (sim->memory.ledgers)
-        return plan_fold_memory(rank->tables->fold, from);
+    if (sim->memory.ledgers) {
+        const struct plan_stretch *at = host_stretch(rank, from);
+        int32_t next = at->pattern->next_memory[from - at->first_op];
+        return next < at->pattern->n_ops ? at->first_op + next : at[1].memory;
+    }
     int32_t block = plan_fold_block(rank->tables->fold, from);
     if (!sim->memory.before || rank->next_stop == sim->memory.before[rank->program].stops.n)
         return block;
@@ -72,7 +84,7 @@ static ps_t extend_segment(const struct sim *sim, struct rank *rank, int32_t fro
 {
     const struct plan_fold *fold = rank->tables->fold;
     int32_t stop = next_stop(sim, rank, from);
-    const struct plan_stretch *stretch = plan_fold_stretch(fold, stop);
+    const struct plan_stretch *stretch = host_stretch(rank, stop);
     int64_t launched = (int64_t)rank->host_step * rank->tables->n_launches + stretch->launches +
                        stretch->pattern->launches[stop - stretch->first_op];
     if (launched - rank->done >= LAUNCH_QUEUE) {
@@ -227,7 +239,7 @@ static void retry_when_drained(struct sim *sim, int rank_index)
     ps_t calls;
     if (outstanding_at_end(rank) > 0)
         return;
-    ledger_op(sim, rank_index, at, true, &calls);
+    ledger_op(sim, rank_index, host_stretch(rank, at), true, &calls);
     leave_allocator(sim, rank_index, at, rank->drain_since, calls);
 }
 
@@ -245,7 +257,7 @@ static bool call_allocator(struct sim *sim, int rank_index)
     struct rank *rank = &sim->ranks[rank_index];
     bool in_a_row = sim->memory.ledgers && !sim->fold.on;
     ps_t calls = 0;
-    while (ledger_op(sim, rank_index, rank->host_end, false, &calls)) {
+    while (ledger_op(sim, rank_index, host_stretch(rank, rank->host_end), false, &calls)) {
         if (calls > 0 || sim->memory.out_of_memory) {
             leave_allocator(sim, rank_index, rank->host_end, sim->machine->engine.now, calls);
             return false;
@@ -300,7 +312,8 @@ static bool end_segment(struct sim *sim, int rank_index)
         host_begin_step(sim, rank_index);
         return false;
     }
-    const struct plan_op *op = op_of(rank, at);
+    const struct plan_stretch *stretch = host_stretch(rank, at);
+    const struct plan_op *op = &stretch->ops[at - stretch->first_op];
     if (op->kind == OP_HOST_WAIT) {
         rank->host_state = HOST_BLOCKED;
         host_check(sim, rank_index);

@@ -52,10 +52,11 @@ static bool is_first_of_program(const struct sim *sim, int rank)
     return sim->ranks[rank].number == plan_first_rank(sim->plan, sim->ranks[rank].program);
 }
 
-/* Where the stretch after this one begins, counted in samples. */
-static int stretch_end(const struct ledger *ledger, int row)
+static void ledger_begin_row(struct ledger *ledger, int row)
 {
-    return (int)((int64_t)(row + 1) * ledger->n_samples / ledger->n_rows);
+    ledger->row = row;
+    if (ledger->n_rows > 0)
+        ledger->row_end = (int)((int64_t)(row + 1) * ledger->n_samples / ledger->n_rows);
 }
 
 /* The burst that an op is issued in. */
@@ -96,8 +97,8 @@ static void ledger_sample(struct sim *sim, int rank)
     BUG_IF(ledger->samples == ledger->n_samples, "more than %d samples", ledger->n_samples);
     struct ledger_rows *rows =
         ledger->repeats ? &ledger_last_part(ledger)->rows : &ledger->timeline;
-    if (ledger->samples++ == stretch_end(ledger, ledger->row)) {
-        ledger->row++;
+    if (ledger->samples++ == ledger->row_end) {
+        ledger_begin_row(ledger, ledger->row + 1);
         rows->none = true;
     }
     if (!ledger->repeats && sim->ranks[rank].host_step + 1 != sim->total_steps)
@@ -155,12 +156,24 @@ static bool comes_back(struct sim *sim, int rank, const struct pending_free *pen
     return comes;
 }
 
+/* How many of those that are pending are known to be so still: at the last look nothing of the rank
+ * had ended that has not now. In a part that is repeated, all until the op of the next return. */
+static int still_pending(const struct sim *sim, int rank)
+{
+    const struct ledger *ledger = &sim->memory.ledgers[rank];
+    if (!ledger->repeats)
+        return sim->ranks[rank].done == ledger->looked_at ? ledger->looked : 0;
+    bool none = ledger->next_return == ledger->returns.n ||
+                ledger->returns.at[ledger->next_return].op + ledger->shift != ledger->op;
+    return none ? ledger->pending.n : 0;
+}
+
 /* Blocks whose last use on another stream has passed come back. */
 static void collect_pending(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    int kept = 0;
-    for (int i = 0; i < ledger->pending.n; i++) {
+    int kept = still_pending(sim, rank);
+    for (int i = kept; i < ledger->pending.n; i++) {
         struct pending_free pending = ledger->pending.at[i];
         if (comes_back(sim, rank, &pending))
             hbm_reuse(&ledger->hbm, pending.block);
@@ -168,6 +181,8 @@ static void collect_pending(struct sim *sim, int rank)
             ledger->pending.at[kept++] = pending;
     }
     ledger->pending.n = kept;
+    ledger->looked = ledger->repeats ? 0 : kept;
+    ledger->looked_at = sim->ranks[rank].done;
 }
 
 /* False: something has to be freed, or where the GPU is drained, there is too little memory. */
@@ -320,15 +335,15 @@ static bool ledger_do(struct sim *sim, int rank, const struct plan_stretch *stre
     return found || drained;
 }
 
-bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *calls)
+bool ledger_op(
+    struct sim *sim, int rank, const struct plan_stretch *stretch, bool drained, ps_t *calls)
 {
     if (!sim->memory.ledgers)
         return ledger_follow(
             &sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    int32_t step = sim->ranks[rank].host_step;
+    int32_t step = sim->ranks[rank].host_step, op_index = sim->ranks[rank].host_end;
     int64_t retries = ledger->hbm.retries;
-    const struct plan_stretch *stretch = plan_fold_stretch(fold_of(sim, rank), op_index);
     if (!ledger_do(sim, rank, stretch, &stretch->ops[op_index - stretch->first_op], drained))
         return false;
     *calls = calls_of(sim, rank);
@@ -376,11 +391,12 @@ static void ledger_restore(struct sim *sim, int rank, const struct ledger_state 
     hbm_copy(&ledger->hbm, &state->hbm);
     vec_free(&ledger->pending);
     vec_copy(&ledger->pending, &state->pending);
+    ledger->looked = 0;
     no_buffer_lives(sim, rank);
     for (int i = 0; i < state->blocks.n; i++)
         ledger->blocks[state->blocks.at[i].number] = state->blocks.at[i].block;
     ledger->samples = state->samples;
-    ledger->row = state->row;
+    ledger_begin_row(ledger, state->row);
     ledger->part = state->part;
 }
 
@@ -543,7 +559,8 @@ void ledger_begin_step(struct sim *sim, int rank)
     if (!sim->memory.ledgers)
         return;
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    ledger->samples = ledger->row = 0;
+    ledger->samples = 0;
+    ledger_begin_row(ledger, 0);
     ledger->timeline.none = true;
 }
 

@@ -7,6 +7,7 @@
 
 struct sim;
 struct queue;
+struct plan_stretch;
 
 /* Where the allocator stood in the host's way: before this op, in cudaMalloc and cudaFree for so
  * long, and before that, when cudaMalloc had failed, until the GPU had run dry. */
@@ -85,10 +86,13 @@ struct ledger {
     struct hbm hbm;
     int32_t *blocks; /* of each buffer; -1: it does not live */
     VEC(struct pending_free) pending;
+    int looked;                    /* so many of them were looked at and stay, */
+    int64_t looked_at;             /* when the rank had done so many ops */
     VEC(struct ledger_stop) stops; /* in the order of steps and ops */
     /* A step in at most LEDGER_ROWS equal stretches of its samples, of each the highest: */
-    int n_samples, n_rows, samples,
-        row;                     /* they will be; how many there are of them, the one that grows */
+    int n_samples, n_rows, samples, row,
+        row_end; /* they will be; how many there are of them, the one that grows, the sample at
+                    which the next one begins */
     struct ledger_rows timeline; /* of the last step */
     ps_t stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
     int64_t measured_retries;
@@ -106,10 +110,11 @@ struct ledger {
 
 void ledger_setup(struct sim *sim); /* of every rank */
 void ledger_release(struct sim *sim);
-/* The allocator does what op of the rank's step asks for. False: cudaMalloc failed, ask again when
- * the GPU is drained; then the run may end, out of memory. calls: host time in cudaMalloc and
- * cudaFree. */
-bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
+/* The allocator does what the op asks for that the rank's host has come to, which is in this
+ * stretch. False: cudaMalloc failed, ask again when the GPU is drained; then the run may end, out
+ * of memory. calls: host time in cudaMalloc and cudaFree. */
+bool ledger_op(
+    struct sim *sim, int rank, const struct plan_stretch *stretch, bool drained, ps_t *calls);
 void ledger_result(struct sim *sim);
 /* The host begins a step. */
 void ledger_begin_step(struct sim *sim, int rank);

@@ -152,10 +152,11 @@ struct rank {
     ps_t host_base;            /* the current host burst began */
     int32_t host_first;        /* its first op */
     int32_t host_end;          /* the op that ends it (not issued in it), or the number of ops */
-    double host_first_s;       /* host time of the ops before the first */
-    int64_t host_launched;     /* device ops before that, of all steps */
-    int64_t unissued_from;     /* counted in ops of all steps, as host_reached() is */
-    int64_t done;              /* device ops completed, all queues */
+    const struct plan_stretch *host_stretch; /* that host_end is in, mostly (host.c) */
+    double host_first_s;                     /* host time of the ops before the first */
+    int64_t host_launched;                   /* device ops before that, of all steps */
+    int64_t unissued_from;                   /* counted in ops of all steps, as host_reached() is */
+    int64_t done;                            /* device ops completed, all queues */
     int32_t host_step;
     int32_t next_stop;  /* of the reference run */
     int32_t pairs_step; /* of which pairs and tokens are; -1: none yet */
