@@ -25,7 +25,7 @@ static void find_kernels(struct sim *sim, int rank_index)
         const struct plan_op *op = plan_cursor_op(&cursor);
         int32_t number = plan_cursor_number(&cursor);
         if (host_issue_time(rank, queue->step, number, plan_cursor_host_s(&cursor)) > now ||
-            unsatisfied_wait(rank, &cursor, queue->step) != PLAN_NO_OP)
+            unsatisfied_wait(rank, &cursor, queue->step).queue)
             return;
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->draws = queue_draw(sim, rank, queue, number, ahead->n);

@@ -197,6 +197,7 @@ void host_resume(struct sim *sim, int rank_index, const struct rank *quiet)
     rank->host_step = quiet->host_step;
     rank->host_state = quiet->host_state;
     host_ends_at(rank, quiet->host_end);
+    host_await(rank);
     host_draw_pause(sim, rank, now);
     while (before && rank->next_stop < before->stops.n) {
         const struct ledger_stop *stop = &before->stops.at[rank->next_stop];
@@ -277,6 +278,12 @@ int64_t host_wants(const struct rank *rank)
     return rank->host_state == HOST_QUEUE_FULL ? outstanding_at_end(rank) - LAUNCH_QUEUE / 2 : 0;
 }
 
+void host_await(struct rank *rank)
+{
+    if (rank->host_state == HOST_BLOCKED)
+        rank->host_awaits = wait_wants(rank, wait_of(rank, rank->host_end, 0), rank->host_step);
+}
+
 void host_check(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
@@ -286,9 +293,7 @@ void host_check(struct sim *sim, int rank_index)
         trace_host_segment(sim, rank_index, HOST_FULL_QUEUE, sim->machine->engine.now);
         begin_segment(sim, rank_index, rank->host_end, rank->host_end);
     }
-    if (rank->host_state != HOST_BLOCKED)
-        return;
-    if (!wait_satisfied(rank, wait_of(rank, rank->host_end, 0), rank->host_step))
+    if (rank->host_state != HOST_BLOCKED || !is_satisfied(rank->host_awaits))
         return;
     trace_host_segment(sim, rank_index, HOST_WAITS, sim->machine->engine.now);
     begin_segment(sim, rank_index, rank->host_end, rank->host_end + 1);
@@ -316,6 +321,7 @@ static bool end_segment(struct sim *sim, int rank_index)
     const struct plan_op *op = &stretch->ops[at - stretch->first_op];
     if (op->kind == OP_HOST_WAIT) {
         rank->host_state = HOST_BLOCKED;
+        host_await(rank);
         host_check(sim, rank_index);
     } else if (plan_op_is_memory(op) && next_stop(sim, rank, at) == at) {
         return call_allocator(sim, rank_index);

@@ -440,6 +440,7 @@ static void skip_rank(struct rank *now, const struct rank *then, int64_t n)
         GO_ON(ahead.kernels[i].end);
     for (int i = 0; i < SPENT_COUNT; i++)
         GO_ON(spent[i]);
+    host_await(now);
 }
 
 static void skip_queue(struct queue *now, const struct queue *then, int64_t n)

@@ -121,9 +121,8 @@ static ps_t issue_of_next(const struct rank *rank, struct queue *queue)
 }
 
 /* A queue waits for an op of another one: it is not tried again before that op has ended. */
-static void queue_block(struct rank *rank, int queue_index, plan_wait wait, int32_t step)
+static void queue_block(struct rank *rank, int queue_index, struct wanted wanted)
 {
-    struct wanted wanted = wait_wants(rank, wait, step);
     struct queue *on = wanted.queue;
     on->blocks_until =
         on->blocks && on->blocks_until < wanted.done ? on->blocks_until : wanted.done;
@@ -166,9 +165,9 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
         queue->wake_pending = true;
         return;
     }
-    plan_wait wait = unsatisfied_wait(rank, &queue->cursor, queue->step);
-    if (wait != PLAN_NO_OP) {
-        queue_block(rank, queue_index, wait, queue->step);
+    struct wanted wanted = unsatisfied_wait(rank, &queue->cursor, queue->step);
+    if (wanted.queue) {
+        queue_block(rank, queue_index, wanted);
         return;
     }
     queue->wake_pending = false; /* another event of this instant may have come before it: */

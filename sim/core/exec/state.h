@@ -155,6 +155,7 @@ struct rank {
     const struct plan_stretch *host_stretch; /* that host_end is in, mostly (host.c) */
     double host_first_s;                     /* host time of the ops before the first */
     int64_t host_launched;                   /* device ops before that, of all steps */
+    struct wanted host_awaits;               /* HOST_BLOCKED: for what */
     int64_t unissued_from;                   /* counted in ops of all steps, as host_reached() is */
     int64_t done;                            /* device ops completed, all queues */
     int32_t host_step;
@@ -415,21 +416,18 @@ static inline bool is_satisfied(struct wanted wanted)
 {
     return wanted.queue->done >= wanted.done;
 }
-static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
-{
-    return is_satisfied(wait_wants(rank, wait, step));
-}
-/* The first of the waits of a queue's op that is not satisfied; PLAN_NO_OP: all are. */
-static inline plan_wait unsatisfied_wait(
+/* What the first of the waits of a queue's op wants that is not satisfied; no queue: all are. */
+static inline struct wanted unsatisfied_wait(
     const struct rank *rank, const struct plan_cursor *at, int32_t step)
 {
     const struct plan_op *op = plan_cursor_op(at);
     for (int w = 0; w < op->n_waits; w++) {
-        plan_wait wait = plan_stretch_wait(rank->tables->fold, at->stretch, op, w);
-        if (!wait_satisfied(rank, wait, step))
-            return wait;
+        struct wanted wanted =
+            wait_wants(rank, plan_stretch_wait(rank->tables->fold, at->stretch, op, w), step);
+        if (!is_satisfied(wanted))
+            return wanted;
     }
-    return PLAN_NO_OP;
+    return (struct wanted){0};
 }
 
 /* exec.c: the allocator of a rank has taken the host's time in this step. Where the run would have
@@ -620,6 +618,8 @@ void host_resume(struct sim *sim, int rank, const struct rank *quiet);
 double host_jitter(const struct sim *sim, double work_s);
 /* When the rank's host thread stops for a while the next time, counted from `after`. */
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after);
+/* A blocked host waits for this, whatever was known of that before. */
+void host_await(struct rank *rank);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
 void host_on_event(void *self, const struct event *event);
 /* When the host issued the op of a step; PS_NEVER when it has not been reached. s: host time up to
