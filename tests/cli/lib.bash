@@ -5,6 +5,9 @@ unset ARGP_HELP_FMT # would change the layout of --help
 export FLOPCAST_SILENT_S=3600 # a command says nothing of how far it is, however slow the machine
 export COLUMNS=0    # tables as they are, as --wide has them; tests of the layout say how wide
 
+# The system's, as the shims of a version manager take ten times as long to start.
+if [[ -x /usr/bin/python3 ]]; then python3() { /usr/bin/python3 "$@"; }; fi
+
 fail() {
     printf 'FAILED: %s\n' "$*" >&2
     exit 1
@@ -20,10 +23,11 @@ expect() {
 
 # says FILE TEXT...: the file holds each text, a sentence also over several lines.
 says() {
-    local file=$1 text
+    local file=$1 text whole=
     shift
+    IFS= read -rd '' whole <"$file" || true
     for text; do
-        grep -qF -- "$text" "$file" || tr -s '\n ' ' ' <"$file" | grep -qF -- "$text" || fail "'$text' is not in $file: $(head -n 20 "$file")"
+        [[ $whole == *"$text"* ]] || tr -s '\n ' ' ' <<<"$whole" | grep -qF -- "$text" || fail "'$text' is not in $file: $(head -n 20 "$file")"
     done
 }
 

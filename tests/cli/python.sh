@@ -18,7 +18,7 @@ cmake --install "$(dirname -- "$FLOPCAST")" --prefix "$PWD/first" >log 2>&1 || f
 mv first "moved to"
 unset LD_LIBRARY_PATH
 module="$PWD/moved to/lib/python3/dist-packages"
-python() { env ${sanitizer:+LD_PRELOAD="$sanitizer" ASAN_OPTIONS=detect_leaks=0} PYTHONPATH="${path:-$module}" python3 -B "$@"; }
+python() { env ${sanitizer:+LD_PRELOAD="$sanitizer"} PYTHONPATH="${path:-$module}" python3 -B "$@"; }
 
 # T5's first point, as the installed program has it: every column ('curve' is a digest of paths, too).
 expect 0 "$PWD/moved to/bin/flopcast" run t5_scaling --format json --set cluster.gpus=8 --set train.micro_batch=8 --set train.precision=bf16_mixed --set cluster.nccl_protocols=all --set "cluster.nccl_ring_post_latency=46.33 us"

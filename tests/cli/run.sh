@@ -234,7 +234,7 @@ expect 2 "$FLOPCAST" run a.yaml --jobs 0
 says err "--jobs 0: a number from 1 to 1024 is wanted"
 threads() { # threads N: the most threads that a sweep with --jobs N has at any time
     local most=0 now
-    ASAN_OPTIONS=detect_leaks=0 "$FLOPCAST" run a.yaml --quiet --jobs "$1" --set "run.seed=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" --set cluster.gpus=512 &
+    "$FLOPCAST" run a.yaml --quiet --jobs "$1" --set "run.seed=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" --set cluster.gpus=512 &
     while now=$(find "/proc/$!/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l) && ((now > 0)); do
         ((now <= most)) || most=$now
     done

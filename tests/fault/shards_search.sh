@@ -9,7 +9,6 @@ mpi=false
 if command -v mpirun >/dev/null && [[ -e $(dirname -- "$FLOPCAST")/flopcast-mpi.so ]]; then
     mpi=true
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-    export ASAN_OPTIONS=detect_leaks=0 # OpenMPI's own
 fi
 
 # same NAME COMMAND...: it prints what one thread did, whoever does it. What shards do is left in NAME.db.

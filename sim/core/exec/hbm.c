@@ -3,7 +3,7 @@
  * Blocks are records in one array, named by index; records that are not used form a list through
  * `next`. A block knows its neighbours in its segment, so splitting and merging take constant time.
  * Free blocks of a stream and a size class are a pool, sorted by size and then address: best fit is
- * a binary search, inserting moves the ones behind it. Each pool has addresses of its own, as only
+ * a binary search, inserting moves the ones behind it. Addresses are those of a pool, as only
  * their order in it matters. A change of a free block's size therefore
  * always goes through unlist() and hbm_set_free().
  *

@@ -86,8 +86,8 @@ struct ledger {
     struct hbm hbm;
     int32_t *blocks; /* of each buffer; -1: it does not live */
     VEC(struct pending_free) pending;
-    int looked;                    /* so many of them were looked at and stay, */
-    int64_t looked_at;             /* when the rank had done so many ops */
+    int looked;                    /* of them: those that stay after the last look, */
+    int64_t looked_at;             /* which was when the rank had done this many ops */
     VEC(struct ledger_stop) stops; /* in the order of steps and ops */
     /* A step in at most LEDGER_ROWS equal stretches of its samples, of each the highest: */
     int n_samples, n_rows, samples, row,
