@@ -15,7 +15,7 @@ if [[ ${RESUME_POINTS:-} == 1008 ]]; then
 else
     points=96
     file=a.yaml
-    scenario a.yaml 'sweep: [{train.micro_batch: [1, 2, 4, 4096]}, {ddp.bucket_cap: [1 MiB, 5 MiB, 25 MiB]}, {cluster.gpus: [8, 16, 32, 64]}, {run.seed: [1, 2]}]'
+    scenario a.yaml 'sweep: [{train.micro_batch: [1, 2, 4, 4096]}, {ddp.bucket_cap: [1 MiB, 5 MiB, 25 MiB]}, {cluster.gpus: [8, 16, 24, 32]}, {run.seed: [1, 2]}]'
     sweep=()
 fi
 simulate() { "$FLOPCAST" run "$file" "${sweep[@]}" --format csv "$@"; } # simulate [OPTION...]

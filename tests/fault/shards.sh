@@ -10,7 +10,7 @@ if ! command -v sqlite3 >/dev/null; then
 fi
 
 points=64
-scenario a.yaml 'sweep: [{train.micro_batch: [1, 2, 4, 4096]}, {ddp.bucket_cap: [1 MiB, 25 MiB]}, {cluster.gpus: [8, 16, 32, 64]}, {run.seed: [1, 2]}]'
+scenario a.yaml 'sweep: [{train.micro_batch: [1, 2, 4, 4096]}, {ddp.bucket_cap: [1 MiB, 25 MiB]}, {cluster.gpus: [8, 16, 24, 32]}, {run.seed: [1, 2]}]'
 simulate() { "$FLOPCAST" run a.yaml --samples 2 --format csv "$@"; } # simulate [OPTION...]
 
 # dump DATABASE: every row of a run and its samples, exactly, except when it was, how long it took, and the numbers of rows.
