@@ -75,6 +75,9 @@ awk '{ n[$1]++; careful += $1 > 1 } END { for (k in n) printf "%d cells: %s\n", 
 # Of a GPU, the cluster that a short name means ('topology: h100'), else flopcast's first that has it and takes that many: 12 are three nodes of 4.
 capacity() { expect 0 "$FLOPCAST" capacity gpt2.json --gpu "topologies/gpus/$1.yaml" --seq-len 1024 "${@:2}"; }
 echo '{"model_type": "gpt2", "n_embd": 256, "n_layer": 2, "n_head": 4, "n_positions": 1024}' >gpt2.json
+# More memory than any GPU has.
+expect 0 "$FLOPCAST" capacity gpt2.json --gpu 3TiB --seq-len 1024 --gpus 8
+says out ": micro-batches up to " "fit on 8 GPUs"
 capacity h100-sxm5-80gb
 says out "on cluster 'H100-80GB, 8 x 400 Gb/s'"
 [[ $(grep -c '^  *[0-9][0-9]*  ' out) == 10 ]] || fail "not 1 to 512 GPUs: $(<out)"

@@ -3,8 +3,7 @@
  * Blocks are records in one array, named by index; records that are not used form a list through
  * `next`. A block knows its neighbours in its segment, so splitting and merging take constant time.
  * Free blocks of a stream and a size class are a pool, sorted by size and then address: best fit is
- * a binary search, inserting moves the ones behind it. Addresses are those of a pool, as only
- * their order in it matters. A change of a free block's size therefore
+ * a binary search, inserting moves the ones behind it. A change of a free block's size therefore
  * always goes through unlist() and hbm_set_free().
  *
  * A block that is freed is pending until the caller says that its stream has passed (hbm_reuse).
@@ -21,7 +20,6 @@
 
 #include "base/digest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc,
@@ -33,8 +31,6 @@ static const int64_t LARGE_BUFFER = (int64_t)HBM_LARGE_BUFFER_MIB << 20;
 static const int64_t MIN_LARGE_ALLOC = INT64_C(10) << 20;
 static const int64_t ROUND_LARGE = INT64_C(2) << 20;
 static const int64_t MIB = INT64_C(1) << 20;
-/* Of a pool: what MIN_BLOCK times a number of 32 bits says. */
-static const int64_t ADDRESSES = INT64_C(1) << 41;
 /* ExpandableSegment: addresses that a range takes, of the GPU's memory. */
 static const int64_t RANGE_NUMERATOR = 9, RANGE_DENOMINATOR = 8;
 
@@ -87,9 +83,7 @@ uint64_t hbm_digest(const struct hbm *hbm)
     }
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         sum = digest_word(sum, (uint64_t)hbm->by_category[c]);
-    for (int p = 0; p < hbm->pools.n; p++)
-        sum = digest_word(sum, (uint64_t)hbm->pools.at[p].next_address);
-    return sum;
+    return digest_word(sum, (uint64_t)hbm->next_address);
 }
 
 bool hbm_collects(const struct hbm *hbm)
@@ -129,34 +123,16 @@ static int pool_of(const struct hbm_block *block)
     return 2 * block->stream + block->small;
 }
 
-int64_t hbm_address(const struct hbm *hbm, int32_t index)
-{
-    return pool_of(&hbm->blocks.at[index]) * ADDRESSES + hbm->blocks.at[index].address;
-}
-
-static int64_t bytes_of(const struct hbm_free *free)
-{
-    return free->size * MIN_BLOCK;
-}
-
-/* Free ones are in the order of this. */
-static uint64_t order_of(int64_t bytes, int64_t address)
-{
-    int64_t size = bytes < ADDRESSES ? bytes / MIN_BLOCK : UINT32_MAX;
-    return (uint64_t)size << 32 | (uint64_t)(address / MIN_BLOCK);
-}
-
-/* How many free blocks of the pool come before one of these bytes, multiples of MIN_BLOCK, at this
- * address. (Without branches it takes a tenth of a run longer: requests come in an order that
- * repeats, which processors learn.) */
+/* How many free blocks of the pool come before one of these bytes at this address. (Without
+ * branches it takes a tenth of a run longer: requests come in an order that repeats, which
+ * processors learn.) */
 static int hbm_place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t address)
 {
     int low = 0, high = hbm->pools.at[pool].n;
-    const struct hbm_free *all = hbm->pools.at[pool].at;
-    uint64_t order = order_of(bytes, address);
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (((uint64_t)all[middle].size << 32 | all[middle].address) < order)
+        const struct hbm_free *at = &hbm->pools.at[pool].at[middle];
+        if (at->bytes < bytes || (at->bytes == bytes && at->address < address))
             low = middle + 1;
         else
             high = middle;
@@ -174,8 +150,7 @@ static void hbm_set_free(struct hbm *hbm, int32_t index)
     vec_reserve(&hbm->pools.at[pool], hbm->pools.at[pool].n + 1);
     struct hbm_free *at = hbm->pools.at[pool].at + place;
     memmove(at + 1, at, sizeof *at * (size_t)(hbm->pools.at[pool].n++ - place));
-    *at = (struct hbm_free){
-        (uint32_t)(block->bytes / MIN_BLOCK), (uint32_t)(block->address / MIN_BLOCK), index};
+    *at = (struct hbm_free){block->bytes, block->address, index};
 }
 
 static void unlist_at(struct hbm *hbm, int pool, int place)
@@ -231,7 +206,7 @@ static bool is_hole(const struct hbm *hbm, int32_t index)
 static int64_t expandable_size(const struct hbm *hbm, const struct hbm_free *free)
 {
     int32_t next = hbm->blocks.at[free->block].next;
-    return bytes_of(free) + (is_hole(hbm, next) ? hbm->blocks.at[next].bytes : 0);
+    return free->bytes + (is_hole(hbm, next) ? hbm->blocks.at[next].bytes : 0);
 }
 
 /* max_split_size keeps large segments for large requests, and these from wasting them. */
@@ -247,13 +222,13 @@ static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
 {
     bool small = bytes <= SMALL_SIZE;
     int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = small});
-    int place = hbm_place_of(hbm, pool, bytes, 0), n = hbm->pools.at[pool].n;
+    int place = hbm_place_of(hbm, pool, bytes, -1), n = hbm->pools.at[pool].n;
     const struct hbm_free *free = hbm->pools.at[pool].at;
     hbm->searches += !small;
     while (hbm->expandable && place + 1 < n &&
            expandable_size(hbm, &free[place + 1]) < expandable_size(hbm, &free[place]))
         place++;
-    if (place == n || !may_take(hbm, bytes_of(&free[place]), bytes))
+    if (place == n || !may_take(hbm, free[place].bytes, bytes))
         return -1;
     int32_t index = free[place].block;
     unlist_at(hbm, pool, place);
@@ -412,52 +387,14 @@ static int32_t map(struct hbm *hbm, int32_t hole, int64_t bytes)
     return set_free_and_merge(hbm, hole);
 }
 
-/* A segment begins with this block. */
-struct hbm_begin {
-    int64_t address;
-    int32_t block;
-};
-
-static int by_address(const void *one, const void *other)
-{
-    const struct hbm_begin *a = one, *b = other;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
-/* The pool's addresses are used up: its segments get new ones from 0 on, in their order. */
-static void hbm_renumber(struct hbm *hbm, int pool_index)
-{
-    hbm_pool *pool = &hbm->pools.at[pool_index];
-    VEC(struct hbm_begin) begins = {0};
-    for (int32_t i = 0; i < hbm->blocks.n; i++) {
-        const struct hbm_block *block = &hbm->blocks.at[i];
-        if (block->state != BLOCK_UNUSED && pool_of(block) == pool_index && block->previous < 0)
-            vec_push(&begins, (struct hbm_begin){block->address, i});
-    }
-    if (begins.n > 0)
-        qsort(begins.at, (size_t)begins.n, sizeof *begins.at, by_address);
-    pool->next_address = 0;
-    for (int s = 0; s < begins.n; s++)
-        for (int32_t i = begins.at[s].block; i >= 0; i = hbm->blocks.at[i].next) {
-            hbm->blocks.at[i].address = pool->next_address;
-            pool->next_address += hbm->blocks.at[i].bytes;
-        }
-    for (int i = 0; i < pool->n; i++)
-        pool->at[i].address = (uint32_t)(hbm->blocks.at[pool->at[i].block].address / MIN_BLOCK);
-    vec_free(&begins);
-}
-
 /* At addresses that nothing has taken. */
 static int32_t new_segment(
     struct hbm *hbm, int64_t bytes, int stream, bool small, enum block_state state)
 {
-    struct hbm_block segment = {bytes, 0, 0, -1, -1, (uint8_t)stream, small, (uint8_t)state, 0};
-    hbm_pool *pool = &hbm->pools.at[pool_of(&segment)];
-    if (pool->next_address + bytes > ADDRESSES)
-        hbm_renumber(hbm, pool_of(&segment));
-    segment.address = pool->next_address;
-    pool->next_address += bytes;
-    return new_block(hbm, segment);
+    int64_t address = hbm->next_address;
+    hbm->next_address += bytes;
+    return new_block(hbm,
+        (struct hbm_block){bytes, address, 0, -1, -1, (uint8_t)stream, small, (uint8_t)state, 0});
 }
 
 /* Map pages until there is a free block of bytes. */
@@ -558,15 +495,15 @@ static bool release_oversize(struct hbm *hbm, int64_t bytes, int stream)
         pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
     int64_t wanted = bytes < hbm->max_split ? hbm->max_split : bytes, released = 0;
     const hbm_pool *free = &hbm->pools.at[pool];
-    int place = hbm_place_of(hbm, pool, wanted, 0);
+    int place = hbm_place_of(hbm, pool, wanted, -1);
     if (hbm->max_split == INT64_MAX || hbm->expandable)
         return false;
     if (place < free->n) {
         release_segment(hbm, free->at[place].block);
         return true;
     }
-    while (released < wanted && free->n > 0 && bytes_of(&free->at[free->n - 1]) >= hbm->max_split) {
-        released += bytes_of(&free->at[free->n - 1]);
+    while (released < wanted && free->n > 0 && free->at[free->n - 1].bytes >= hbm->max_split) {
+        released += free->at[free->n - 1].bytes;
         release_segment(hbm, free->at[free->n - 1].block);
     }
     return released >= wanted;

@@ -31,8 +31,8 @@
  * blocks, 4 and 6 do nothing.
  *
  * Ignored: roundup_power2_divisions; callbacks that free memory; private pools of CUDA graphs;
- * where the driver lays segments (each has higher addresses than those of its pool before it);
- * cudaMalloc's granularity beyond 2 MiB. */
+ * where the driver lays segments (each has higher addresses than those before it); cudaMalloc's
+ * granularity beyond 2 MiB. */
 #ifndef FLOPCAST_EXEC_HBM_H
 #define FLOPCAST_EXEC_HBM_H
 
@@ -44,7 +44,7 @@
 #include <stdint.h>
 
 struct hbm_block {
-    int64_t bytes, address; /* in the pool's addresses, below 2 TiB */
+    int64_t bytes, address;
     int64_t since;          /* a free one: searches before it became so */
     int32_t previous, next; /* neighbours in the segment, -1 at its ends; next links the list of
                                unused blocks too */
@@ -52,18 +52,12 @@ struct hbm_block {
     int32_t place; /* a free one: where in its pool it was put, and mostly still is */
 };
 
-/* In units of 512 B: the list is searched and moved at each request. */
 struct hbm_free {
-    uint32_t size, address;
+    int64_t bytes, address;
     int32_t block;
 };
 
-/* Of a stream: its large blocks, or its small ones. */
-typedef struct {
-    struct hbm_free *at; /* free ones by size, then by address: a VEC */
-    int n, capacity;
-    int64_t next_address; /* of its next segment */
-} hbm_pool;
+typedef VEC(struct hbm_free) hbm_pool; /* free blocks by size, then by address */
 
 /* MiB of kLargeBuffer: what is asked of the GPU for requests of 1 to 10 MiB. */
 enum { HBM_LARGE_BUFFER_MIB = 20 };
@@ -90,19 +84,21 @@ struct hbm {
                                caller set them to 0; expandable: mappings of pages that follow each
                                other, free blocks that were unmapped */
     int64_t searches;       /* for large blocks */
+    int64_t next_address;
     VEC(struct hbm_block) blocks;
     VEC(hbm_pool) pools; /* a large and a small one of each stream that has had a block */
     int32_t unused;      /* first block record that can be used again, -1 */
 };
 
-/* memory: bytes of the GPU, at most 1.9 TB, as a range of 9/8 of them has addresses; taken: of
- * these, by others than the allocator. */
+/* memory: bytes of the GPU; taken: of these, by others than the allocator. */
 void hbm_init(struct hbm *hbm, int64_t memory, int64_t taken, const struct hbm_options *options);
 void hbm_release(struct hbm *hbm);
 /* Into one that holds nothing, which is released then. */
 void hbm_copy(struct hbm *to, const struct hbm *from);
-/* Which bytes a block has, and of which pool. */
-int64_t hbm_address(const struct hbm *hbm, int32_t index);
+static inline int64_t hbm_address(const struct hbm *hbm, int32_t index)
+{
+    return hbm->blocks.at[index].address;
+}
 /* Over all that decides what the allocator does next, if it collects no garbage. */
 uint64_t hbm_digest(const struct hbm *hbm);
 /* Whether step 4 may have work: how long blocks have been free then matters. */

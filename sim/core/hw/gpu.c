@@ -100,8 +100,7 @@ static const struct config_field gpu_fields[] = {
         "The chip, as in GH100 (H100, H200, GH200): rates that training showed on one of its cards "
         "hold for all.")},
     GPU(sms, "Streaming multiprocessors.", HW_COUNT(1, 1e4)),
-    GPU(hbm_capacity, "HBM that a process can see.", .dimension = DIM_BYTES, .min = 1e6,
-        .max = 1.9e12 /* exec/hbm.h */),
+    GPU(hbm_capacity, "HBM that a process can see.", HW_BYTES),
     GPU(hbm_bandwidth, "Peak HBM bandwidth.", HW_BANDWIDTH),
     GPU(hbm_efficiency, "Share of hbm_bandwidth that large streaming kernels reach.", HW_SHARE),
     GPU(l2_capacity, "L2 cache.", HW_BYTES),
