@@ -70,7 +70,8 @@ static void assert_same_sums(const struct pair *pair, struct arena *arena)
         assert_true(plan_fold_host_s(flat, i) == plan_fold_host_s(pair->fold, i));
         assert_int_equal(plan_fold_launches(flat, i), plan_fold_launches(pair->fold, i));
         assert_int_equal(plan_fold_block(flat, i), plan_fold_block(pair->fold, i));
-        assert_int_equal(plan_fold_memory(flat, i), plan_fold_memory(pair->fold, i));
+        assert_int_equal(plan_stretch_memory(plan_fold_stretch(flat, i), i),
+            plan_stretch_memory(plan_fold_stretch(pair->fold, i), i));
     }
 }
 

@@ -66,11 +66,8 @@ static int32_t queue_full_at(const struct rank *rank, int32_t end)
  * take its time. */
 static int32_t next_stop(const struct sim *sim, struct rank *rank, int32_t from)
 {
-    if (sim->memory.ledgers) {
-        const struct plan_stretch *at = host_stretch(rank, from);
-        int32_t next = at->pattern->next_memory[from - at->first_op];
-        return next < at->pattern->n_ops ? at->first_op + next : at[1].memory;
-    }
+    if (sim->memory.ledgers)
+        return plan_stretch_memory(host_stretch(rank, from), from);
     int32_t block = plan_fold_block(rank->tables->fold, from);
     if (!sim->memory.before || rank->next_stop == sim->memory.before[rank->program].stops.n)
         return block;

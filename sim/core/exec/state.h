@@ -618,7 +618,7 @@ void host_resume(struct sim *sim, int rank, const struct rank *quiet);
 double host_jitter(const struct sim *sim, double work_s);
 /* When the rank's host thread stops for a while the next time, counted from `after`. */
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after);
-/* A blocked host waits for this, whatever was known of that before. */
+/* Looks up what a blocked host waits for: when it blocks, or where it stands has changed. */
 void host_await(struct rank *rank);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
 void host_on_event(void *self, const struct event *event);

@@ -104,9 +104,8 @@ static inline int32_t plan_fold_block(const struct plan_fold *fold, int32_t op)
     int32_t next = stretch->pattern->next_block[op - stretch->first_op];
     return next < stretch->pattern->n_ops ? stretch->first_op + next : stretch[1].block;
 }
-static inline int32_t plan_fold_memory(const struct plan_fold *fold, int32_t op)
+static inline int32_t plan_stretch_memory(const struct plan_stretch *stretch, int32_t op)
 {
-    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
     int32_t next = stretch->pattern->next_memory[op - stretch->first_op];
     return next < stretch->pattern->n_ops ? stretch->first_op + next : stretch[1].memory;
 }
