@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# No command leaves memory behind that nothing points to, when it ends: the one script in which LeakSanitizer looks. Without sanitizers it
-# proves nothing more than others do.
+# No command leaves memory behind that nothing points to, when it ends. Without sanitizers it proves nothing more than others do.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"

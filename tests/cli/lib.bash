@@ -3,6 +3,7 @@
 # Sourced by the scripts beside it and in tests/fault.
 unset ARGP_HELP_FMT # would change the layout of --help
 export FLOPCAST_SILENT_S=3600 # a command says nothing of how far it is, however slow the machine
+export ASAN_OPTIONS=detect_leaks=0 # a look at its end takes longer than most commands; cli/leaks.sh has it
 export COLUMNS=0    # tables as they are, as --wide has them; tests of the layout say how wide
 
 # The system's, as the shims of a version manager take ten times as long to start.
