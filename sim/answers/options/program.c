@@ -57,7 +57,8 @@ static void close_stdout(void)
 
 /* What is freed stays with the program, up to this: the ops of a plan grow to tens of MiB and are
  * freed, plan after plan, and pages that the system takes back are cleared before they come again
- * (more than half of what a search over FSDP took). */
+ * (more than half of what a search over FSDP took; measured at 32, 64, 128 and 256 MiB, of which
+ * the last three are alike). */
 static void keep_what_is_freed(void)
 {
 #ifdef __GLIBC__
