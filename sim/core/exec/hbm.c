@@ -2,9 +2,11 @@
  *
  * Blocks are records in one array, named by index; records that are not used form a list through
  * `next`. A block knows its neighbours in its segment, so splitting and merging take constant time.
- * Free blocks of a stream and a size class are a pool, sorted by size and then address: best fit is
- * a binary search, inserting moves the ones behind it. A change of a free block's size therefore
- * always goes through unlist() and hbm_set_free().
+ * Free blocks of a stream and a size class are a pool: a sorted array of the sizes that there are,
+ * mostly few, and of each size a list of its blocks, the lowest address first. Best fit is a search
+ * among the sizes. A block that becomes free walks up its list, which is short where blocks are
+ * taken from the low end. A change of a free block's size always goes through unlist() and
+ * hbm_set_free().
  *
  * A block that is freed is pending until the caller says that its stream has passed (hbm_reuse).
  * Allocated bytes fall at the free, as PyTorch counts; the block is not found by a search before.
@@ -123,16 +125,14 @@ static int pool_of(const struct hbm_block *block)
     return 2 * block->stream + block->small;
 }
 
-/* How many free blocks of the pool come before one of these bytes at this address. (Without
- * branches it takes a tenth of a run longer: requests come in an order that repeats, which
- * processors learn.) */
-static int hbm_place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t address)
+/* How many sizes of the pool are below bytes. (Without branches it takes a tenth of a run longer:
+ * requests come in an order that repeats, which processors learn.) */
+static int hbm_size_at(const hbm_pool *pool, int64_t bytes)
 {
-    int low = 0, high = hbm->pools.at[pool].n;
+    int low = 0, high = pool->n;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        const struct hbm_free *at = &hbm->pools.at[pool].at[middle];
-        if (at->bytes < bytes || (at->bytes == bytes && at->address < address))
+        if (pool->at[middle].bytes < bytes)
             low = middle + 1;
         else
             high = middle;
@@ -143,32 +143,50 @@ static int hbm_place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t 
 static void hbm_set_free(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
-    int pool = pool_of(block), place = hbm_place_of(hbm, pool, block->bytes, block->address);
+    hbm_pool *pool = &hbm->pools.at[pool_of(block)];
+    int at = hbm_size_at(pool, block->bytes);
+    if (at == pool->n || pool->at[at].bytes != block->bytes) {
+        vec_reserve(pool, pool->n + 1);
+        memmove(pool->at + at + 1, pool->at + at, sizeof *pool->at * (size_t)(pool->n++ - at));
+        pool->at[at] = (struct hbm_size){block->bytes, -1};
+    }
     block->state = BLOCK_FREE;
     block->since = hbm->searches;
-    block->place = place;
-    vec_reserve(&hbm->pools.at[pool], hbm->pools.at[pool].n + 1);
-    struct hbm_free *at = hbm->pools.at[pool].at + place;
-    memmove(at + 1, at, sizeof *at * (size_t)(hbm->pools.at[pool].n++ - place));
-    *at = (struct hbm_free){block->bytes, block->address, index};
+    block->lower = -1;
+    block->higher = pool->at[at].lowest;
+    while (block->higher >= 0 && hbm->blocks.at[block->higher].address < block->address) {
+        block->lower = block->higher;
+        block->higher = hbm->blocks.at[block->higher].higher;
+    }
+    *(block->lower >= 0 ? &hbm->blocks.at[block->lower].higher : &pool->at[at].lowest) = index;
+    if (block->higher >= 0)
+        hbm->blocks.at[block->higher].lower = index;
 }
 
-static void unlist_at(struct hbm *hbm, int pool, int place)
+/* The lowest one of a size. */
+static void unlist_lowest(struct hbm *hbm, hbm_pool *pool, int at)
 {
-    struct hbm_free *at = hbm->pools.at[pool].at + place;
-    memmove(at, at + 1, sizeof *at * (size_t)(--hbm->pools.at[pool].n - place));
+    int32_t higher = hbm->blocks.at[pool->at[at].lowest].higher;
+    pool->at[at].lowest = higher;
+    if (higher >= 0)
+        hbm->blocks.at[higher].lower = -1;
+    else
+        memmove(pool->at + at, pool->at + at + 1, sizeof *pool->at * (size_t)(--pool->n - at));
 }
 
 /* A free block is about to become something else, or to change its size. */
 static void unlist(struct hbm *hbm, int32_t index)
 {
     const struct hbm_block *block = &hbm->blocks.at[index];
-    int pool = pool_of(block), place = block->place;
-    if (place >= hbm->pools.at[pool].n || hbm->pools.at[pool].at[place].block != index)
-        place = hbm_place_of(hbm, pool, block->bytes, block->address);
-    BUG_IF(place == hbm->pools.at[pool].n || hbm->pools.at[pool].at[place].block != index,
-        "block %d is not free", index);
-    unlist_at(hbm, pool, place);
+    BUG_IF(block->state != BLOCK_FREE, "block %d is not free", index);
+    if (block->lower < 0) {
+        hbm_pool *pool = &hbm->pools.at[pool_of(block)];
+        unlist_lowest(hbm, pool, hbm_size_at(pool, block->bytes));
+        return;
+    }
+    hbm->blocks.at[block->lower].higher = block->higher;
+    if (block->higher >= 0)
+        hbm->blocks.at[block->higher].lower = block->lower;
 }
 
 static int32_t new_block(struct hbm *hbm, struct hbm_block block)
@@ -203,10 +221,24 @@ static bool is_hole(const struct hbm *hbm, int32_t index)
 }
 
 /* What a free block of an expandable segment can come to when what follows is mapped. */
-static int64_t expandable_size(const struct hbm *hbm, const struct hbm_free *free)
+static int64_t expandable_size(const struct hbm *hbm, int32_t free)
 {
-    int32_t next = hbm->blocks.at[free->block].next;
-    return free->bytes + (is_hole(hbm, next) ? hbm->blocks.at[next].bytes : 0);
+    int32_t next = hbm->blocks.at[free].next;
+    return hbm->blocks.at[free].bytes + (is_hole(hbm, next) ? hbm->blocks.at[next].bytes : 0);
+}
+
+/* Expandable: a free block that can grow is left alone while the next larger one can come to less
+ * (get_free_block). */
+static int32_t least_expandable(const struct hbm *hbm, const hbm_pool *pool, int at)
+{
+    for (int32_t free = pool->at[at].lowest;;) {
+        int32_t next = hbm->blocks.at[free].higher;
+        if (next < 0)
+            next = ++at < pool->n ? pool->at[at].lowest : -1;
+        if (next < 0 || expandable_size(hbm, next) >= expandable_size(hbm, free))
+            return free;
+        free = next;
+    }
 }
 
 /* max_split_size keeps large segments for large requests, and these from wasting them. */
@@ -216,23 +248,24 @@ static bool may_take(const struct hbm *hbm, int64_t held, int64_t bytes)
 }
 
 /* The smallest free block of this stream and pool that holds bytes, of several the one at the
- * lowest address, which is none of the pool from now on; or -1. Expandable: one that can grow is
- * left alone while the next larger one can come to less (get_free_block). */
+ * lowest address, which is none of the pool from now on; or -1. */
 static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
 {
     bool small = bytes <= SMALL_SIZE;
-    int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = small});
-    int place = hbm_place_of(hbm, pool, bytes, -1), n = hbm->pools.at[pool].n;
-    const struct hbm_free *free = hbm->pools.at[pool].at;
+    hbm_pool *pool =
+        &hbm->pools.at[pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = small})];
+    int at = hbm_size_at(pool, bytes);
     hbm->searches += !small;
-    while (hbm->expandable && place + 1 < n &&
-           expandable_size(hbm, &free[place + 1]) < expandable_size(hbm, &free[place]))
-        place++;
-    if (place == n || !may_take(hbm, free[place].bytes, bytes))
+    if (at == pool->n)
         return -1;
-    int32_t index = free[place].block;
-    unlist_at(hbm, pool, place);
-    return index;
+    int32_t free = hbm->expandable ? least_expandable(hbm, pool, at) : pool->at[at].lowest;
+    if (!may_take(hbm, hbm->blocks.at[free].bytes, bytes))
+        return -1;
+    if (hbm->expandable)
+        unlist(hbm, free);
+    else
+        unlist_lowest(hbm, pool, at);
+    return free;
 }
 
 /* Merge the block after index into it; neither is among the free ones. */
@@ -393,8 +426,8 @@ static int32_t new_segment(
 {
     int64_t address = hbm->next_address;
     hbm->next_address += bytes;
-    return new_block(hbm,
-        (struct hbm_block){bytes, address, 0, -1, -1, (uint8_t)stream, small, (uint8_t)state, 0});
+    return new_block(hbm, (struct hbm_block){bytes, address, 0, -1, -1, -1, -1, (uint8_t)stream,
+                              small, (uint8_t)state});
 }
 
 /* Map pages until there is a free block of bytes. */
@@ -488,23 +521,30 @@ static void collect_garbage(struct hbm *hbm)
     }
 }
 
+static int32_t highest_of(const struct hbm *hbm, const struct hbm_size *size)
+{
+    int32_t highest = size->lowest;
+    while (hbm->blocks.at[highest].higher >= 0)
+        highest = hbm->blocks.at[highest].higher;
+    return highest;
+}
+
 /* release_available_cached_blocks: whether enough has gone. */
 static bool release_oversize(struct hbm *hbm, int64_t bytes, int stream)
 {
-    int pool =
-        pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
+    const hbm_pool *pool = &hbm->pools.at[pool_of(
+        &(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE})];
     int64_t wanted = bytes < hbm->max_split ? hbm->max_split : bytes, released = 0;
-    const hbm_pool *free = &hbm->pools.at[pool];
-    int place = hbm_place_of(hbm, pool, wanted, -1);
     if (hbm->max_split == INT64_MAX || hbm->expandable)
         return false;
-    if (place < free->n) {
-        release_segment(hbm, free->at[place].block);
+    int at = hbm_size_at(pool, wanted);
+    if (at < pool->n) {
+        release_segment(hbm, pool->at[at].lowest);
         return true;
     }
-    while (released < wanted && free->n > 0 && free->at[free->n - 1].bytes >= hbm->max_split) {
-        released += free->at[free->n - 1].bytes;
-        release_segment(hbm, free->at[free->n - 1].block);
+    while (released < wanted && pool->n > 0 && pool->at[pool->n - 1].bytes >= hbm->max_split) {
+        released += pool->at[pool->n - 1].bytes;
+        release_segment(hbm, highest_of(hbm, &pool->at[pool->n - 1]));
     }
     return released >= wanted;
 }

@@ -48,16 +48,17 @@ struct hbm_block {
     int64_t since;          /* a free one: searches before it became so */
     int32_t previous, next; /* neighbours in the segment, -1 at its ends; next links the list of
                                unused blocks too */
+    int32_t lower, higher;  /* a free one: those of its size and pool beside it by address, or -1 */
     uint8_t stream, small, state;
-    int32_t place; /* a free one: where in its pool it was put, and mostly still is */
 };
 
-struct hbm_free {
-    int64_t bytes, address;
-    int32_t block;
+/* The free blocks of one size, at least one, by address. */
+struct hbm_size {
+    int64_t bytes;
+    int32_t lowest;
 };
 
-typedef VEC(struct hbm_free) hbm_pool; /* free blocks by size, then by address */
+typedef VEC(struct hbm_size) hbm_pool; /* by size */
 
 /* MiB of kLargeBuffer: what is asked of the GPU for requests of 1 to 10 MiB. */
 enum { HBM_LARGE_BUFFER_MIB = 20 };
