@@ -14,14 +14,7 @@
 #include "kernel_named.h"
 #include "programs.h"
 
-enum {
-    BF16_BYTES = 2,
-    FLOAT_BYTES = 4,
-    WIDTH = 64,
-    SEQUENCES = 2 * BATCH,
-    ROWS = SEQUENCES * LENGTH,
-    TP = 2
-};
+enum { BF16_BYTES = 2, WIDTH = 64, SEQUENCES = 2 * BATCH, ROWS = SEQUENCES * LENGTH, TP = 2 };
 /* Elements of what q_proj reads, of its matrix. */
 static const double X = (double)ROWS * WIDTH, WEIGHT = (double)WIDTH * WIDTH;
 

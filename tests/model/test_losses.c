@@ -13,7 +13,7 @@
 #include "exchanges.h"
 #include "kernel_named.h"
 
-enum { BF16_BYTES = 2, FLOAT_BYTES = 4 };
+enum { BF16_BYTES = 2 };
 
 /* Bytes of what a loss of T tokens and V words keeps for its backward pass, and takes for it: by
  * Megatron-LM's functions the softmax in FP32, 4 T V, and the gradient of BF16 logits, 2 T V, where

@@ -14,7 +14,7 @@
 #include "exchanges.h"
 #include "kernel_named.h"
 
-enum { BF16_BYTES = 2, FLOAT_BYTES = 4, WIDTH = 64 };
+enum { BF16_BYTES = 2, WIDTH = 64 };
 /* The activation between two layers: of a whole micro-batch, bytes. */
 static const double A = (double)BATCH * LENGTH * WIDTH * BF16_BYTES;
 

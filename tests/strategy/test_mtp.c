@@ -11,7 +11,7 @@
 #include "../near.h"
 #include "compiled.h"
 
-enum { STAGES = 2, BLOCKS = 4, VOCAB = 1000, WIDTH = 64, FLOAT_BYTES = 4 };
+enum { STAGES = 2, BLOCKS = 4, VOCAB = 1000, WIDTH = 64 };
 
 static struct model_shape predicting(int64_t layers)
 {

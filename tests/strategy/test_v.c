@@ -11,13 +11,7 @@
 #include "../near.h"
 #include "compiled.h"
 
-enum {
-    MOST_STAGES = 4,
-    DATA = 2,
-    MICRO_BATCHES = 2 * MOST_STAGES,
-    BF16_BYTES = 2,
-    FLOAT_BYTES = 4
-};
+enum { MOST_STAGES = 4, DATA = 2, MICRO_BATCHES = 2 * MOST_STAGES, BF16_BYTES = 2 };
 
 static const int schedules[] = {SCHEDULE_ZBV, SCHEDULE_DUALPIPEV};
 enum { SCHEDULES = sizeof schedules / sizeof *schedules };

@@ -9,7 +9,7 @@
 
 #include "compiled.h"
 
-enum { RANKS = 8, STAGES = 4, FLOAT_BYTES = 4, LONG_BYTES = 8 };
+enum { RANKS = 8, STAGES = 4 };
 
 static struct strategy_options stage_0(int precision)
 {

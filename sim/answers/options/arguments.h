@@ -47,6 +47,8 @@ struct command_option {
     const char *text; /* OPTION_SETTING that takes no value: what is set */
     int kilo;         /* OPTION_COUNT, OPTION_COUNT64: what k stands for, as in 8k; 0: 1000 */
 };
+/* The member of a command's struct that an option or an argument goes to. */
+#define AT(type, at) .member = offsetof(struct type, at)
 /* OPTION_LIST: may be given again. Of OPTION_KEYS (OPTION_SET is), a list of KEY=VALUE, each key
  * once, or once more after an option with OPTION_NEXT. */
 enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };

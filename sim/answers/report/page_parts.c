@@ -181,12 +181,12 @@ static void put_losses(const struct page_run *run, const struct html_rows *rows,
     const struct html_rows *parts, struct diag *diag)
 {
     FILE *out = run->out;
-    enum { CREATED = 2, VERSION = 3 };
+    enum { OF_CREATED = 2, OF_VERSION = 3 };
     fputs("<h3>Why it loses throughput as it grows</h3>\n<p>By <code>flopcast waterfall</code> ",
         out);
-    html_text(out, html_cell(rows, 0, VERSION));
+    html_text(out, html_cell(rows, 0, OF_VERSION));
     fputs(" of ", out);
-    html_text(out, html_cell(rows, 0, CREATED));
+    html_text(out, html_cell(rows, 0, OF_CREATED));
     fputs(": one cause after the other is taken away; the parts add up to the change.</p>\n", out);
     put_sentences(out, rows, "curves");
     study_figure(run, "waterfall", diag);

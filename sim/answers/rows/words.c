@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double MiB = 0x1p20, GiB = 0x1p30; /* what PyTorch and nvidia-smi count in */
+static const double MiB = 0x1p20;
 
 const char *words_counted(const struct model_shape *shape)
 {
@@ -91,10 +91,10 @@ void words_gathered(FILE *out, struct words_gathered *gathered)
 
 static void short_by(FILE *out, double bytes)
 {
-    if (bytes < GiB / 10)
+    if (bytes < GIB / 10)
         fprintf(out, "%.1f MiB", bytes / MiB);
     else
-        fprintf(out, "%.1f GiB", bytes / GiB);
+        fprintf(out, "%.1f GiB", bytes / GIB);
 }
 
 /* Where one stage has run out, the others were not asked: by what they need at one time. */
@@ -121,8 +121,8 @@ void words_oom(FILE *to, const struct exec_result *result)
     fputs("  ", out);
     if (result->n_programs > 1)
         fprintf(out, "stage %d of %d (from 0) ", result->fullest, result->n_programs);
-    fprintf(out, "needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB,
-        memory->capacity_bytes / GiB);
+    fprintf(out, "needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GIB,
+        memory->capacity_bytes / GIB);
     if (short_bytes > 0) {
         short_by(out, short_bytes);
         fputs(" short", out);
@@ -132,13 +132,13 @@ void words_oom(FILE *to, const struct exec_result *result)
             out);
     }
     fprintf(out, "; first at %s (%s, %.3f GiB)\n", memory->oom_op,
-        hbm_category_names[memory->oom_category], memory->oom_request_bytes / GiB);
+        hbm_category_names[memory->oom_category], memory->oom_request_bytes / GIB);
     fputs("  needed:", out);
     const char *separator = " ";
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         if (memory->required_category_bytes[c] > 0) {
             fprintf(out, "%s%s %.1f", separator, hbm_category_names[c],
-                memory->required_category_bytes[c] / GiB);
+                memory->required_category_bytes[c] / GIB);
             separator = ", ";
         }
     fputs(" GiB\n", out);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char what[] = "store the results";
+static const char what_answered[] = "store the results";
 
 /* An object; for free(). What is not known is left out, which SQL reads as NULL. */
 static char *json_of(const struct record_cell *cells, int n)
@@ -48,17 +48,17 @@ enum status store_answer_begin(struct store_answer *out, struct store *store, co
     const struct record_cell *head, int n, struct diag *diag)
 {
     *out = (struct store_answer){0};
-    enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
+    enum status status = database_exec(store, "BEGIN IMMEDIATE", what_answered, diag);
     if (status != STATUS_OK)
         return status;
     char *text = json_of(head, n);
     status = insert_row(store, "INTO answer",
         RECORD_CELLS(cell_text("version", FLOPCAST_VERSION), cell_text("kind", kind),
             cell_text("cells", text)),
-        what, diag);
+        what_answered, diag);
     free(text);
     if (status != STATUS_OK)
-        return database_end(store, status, what, diag);
+        return database_end(store, status, what_answered, diag);
     *out = (struct store_answer){.store = store, .id = sqlite3_last_insert_rowid(store->db)};
     return STATUS_OK;
 }
@@ -71,12 +71,12 @@ enum status store_answer_put(struct store_answer *answer, const char *part,
     enum status status = insert_row(answer->store, "INTO answer_row",
         RECORD_CELLS(cell_int("answer_id", answer->id), cell_int("position", position),
             cell_text("part", part), cell_text("cells", text)),
-        what, diag);
+        what_answered, diag);
     free(text);
     return status;
 }
 
 enum status store_answer_end(struct store_answer *answer, enum status status, struct diag *diag)
 {
-    return database_end(answer->store, status, what, diag);
+    return database_end(answer->store, status, what_answered, diag);
 }

@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char what[] = "store the measurements";
+static const char what_measured[] = "store the measurements";
 
 enum status store_import_begin(struct store_import **out, struct store *store, struct diag *diag)
 {
     *out = NULL;
-    enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
+    enum status status = database_exec(store, "BEGIN IMMEDIATE", what_measured, diag);
     if (status != STATUS_OK)
         return status;
     *out = xcalloc(1, sizeof **out);
@@ -43,7 +43,7 @@ static enum status find_source(
     }
     enum status status = code == SQLITE_ROW || code == SQLITE_DONE
                              ? STATUS_OK
-                             : database_fail(import->store, what, diag);
+                             : database_fail(import->store, what_measured, diag);
     sqlite3_finalize(statement);
     return status;
 }
@@ -59,7 +59,7 @@ enum status store_import_source(struct store_import *import, const char *format,
     status = insert_row(import->store, "INTO measurement_source",
         RECORD_CELLS(
             cell_text("format", format), cell_text("file", file), cell_text("digest", text)),
-        what, diag);
+        what_measured, diag);
     import->source_id = sqlite3_last_insert_rowid(import->store->db);
     return status;
 }
@@ -77,7 +77,7 @@ enum status store_import_collective(
             cell_text("dtype", row->dtype), cell_int("bytes", row->bytes),
             cell_real("out_of_place_s", row->out_of_place_s > 0, row->out_of_place_s),
             cell_real("in_place_s", row->in_place_s > 0, row->in_place_s)),
-        what, diag);
+        what_measured, diag);
 }
 
 enum status store_import_kernel(
@@ -87,7 +87,7 @@ enum status store_import_kernel(
     enum status status = insert_unique(import->store,
         "INSERT INTO kernel_name (name) VALUES (?) ON CONFLICT DO UPDATE SET name = name RETURNING "
         "id",
-        row->name, &name_id, what, diag);
+        row->name, &name_id, what_measured, diag);
     if (status != STATUS_OK)
         return status;
     return insert_row(import->store, "INTO kernel_measurement",
@@ -96,7 +96,7 @@ enum status store_import_kernel(
             cell_int("stream", row->stream), cell_real("start_s", true, row->start_s),
             cell_real("duration_s", true, row->duration_s),
             cell_text("collective", row->collective)),
-        what, diag);
+        what_measured, diag);
 }
 
 enum status store_import_about(
@@ -117,7 +117,8 @@ enum status store_import_about(
         code = sqlite3_bind_int64(statement, i++, numbers[k]);
     if (code == SQLITE_OK)
         code = sqlite3_step(statement);
-    enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(import->store, what, diag);
+    enum status status =
+        code == SQLITE_DONE ? STATUS_OK : database_fail(import->store, what_measured, diag);
     sqlite3_finalize(statement);
     return status;
 }
@@ -130,14 +131,14 @@ enum status import_read_int(
               sqlite3_step(statement) == SQLITE_ROW;
     if (ok)
         *out = sqlite3_column_int64(statement, 0);
-    enum status status = ok ? STATUS_OK : database_fail(import->store, what, diag);
+    enum status status = ok ? STATUS_OK : database_fail(import->store, what_measured, diag);
     sqlite3_finalize(statement);
     return status;
 }
 
 enum status store_import_end(struct store_import *import, enum status status, struct diag *diag)
 {
-    status = database_end(import->store, status, what, diag);
+    status = database_end(import->store, status, what_measured, diag);
     free(import);
     return status;
 }

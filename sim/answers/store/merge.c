@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char what[] = "merge the databases";
+static const char what_merged[] = "merge the databases";
 
 struct merge {
     struct store *into;
@@ -33,7 +33,7 @@ static char *list_columns(struct merge *merge, const char *table, const char *wi
  * nobody asks. */
 static enum status change_rows(struct merge *merge, char *sql, int *added)
 {
-    enum status status = database_exec(merge->into, sql, what, merge->diag);
+    enum status status = database_exec(merge->into, sql, what_merged, merge->diag);
     sqlite3_free(sql);
     if (added && status == STATUS_OK)
         *added += sqlite3_changes(merge->into->db);
@@ -47,7 +47,8 @@ static enum status insert_rows(
 {
     enum status status = change_rows(merge, insert, added);
     sqlite3_free(columns);
-    return status == STATUS_OK ? database_exec(merge->into, script, what, merge->diag) : status;
+    return status == STATUS_OK ? database_exec(merge->into, script, what_merged, merge->diag)
+                               : status;
 }
 
 /* A run of the same scenario and sweep is the same run: the newest there is, or the source's first.
@@ -76,7 +77,7 @@ static enum status merge_documents(struct merge *merge)
         "CREATE TEMP TABLE document_as AS SELECT s.id AS source, m.id AS target FROM "
         "source.document AS s JOIN main.document AS m USING (json);"
         "CREATE INDEX temp.document_source ON document_as(source)",
-        what, merge->diag);
+        what_merged, merge->diag);
 }
 
 /* What simulated_id names may be one of the points that come: it is set when all are there. */
@@ -133,7 +134,7 @@ static enum status compare_points(struct merge *merge)
             "results wherever it runs, so one of them was changed: leave one of the two out",
             sqlite3_column_int(statement, 0), sqlite3_column_text(statement, 1), merge->into->path);
     else if (code != SQLITE_DONE)
-        database_fail(merge->into, what, merge->diag);
+        database_fail(merge->into, what_merged, merge->diag);
     sqlite3_finalize(statement);
     sqlite3_free(sql);
     sqlite3_free(cases);
@@ -161,7 +162,7 @@ static enum status merge_children(struct merge *merge)
                      "SELECT target, shards, shard, points, finished FROM source.shard JOIN run_as "
                      "ON source = run_id WHERE true ON CONFLICT DO UPDATE SET finished = "
                      "max(finished, excluded.finished)",
-                     what, merge->diag)
+                     what_merged, merge->diag)
                : status;
 }
 
@@ -181,7 +182,7 @@ static enum status merge_table(struct merge *merge, const char *table, int *adde
 static enum status merge_attached(struct merge *merge, struct store_merged *out)
 {
     *out = (struct store_merged){0};
-    enum status status = database_exec(merge->into, "BEGIN IMMEDIATE", what, merge->diag);
+    enum status status = database_exec(merge->into, "BEGIN IMMEDIATE", what_merged, merge->diag);
     bool begun = status == STATUS_OK;
     if (status == STATUS_OK)
         status = merge_runs(merge, &out->runs);
@@ -198,11 +199,11 @@ static enum status merge_attached(struct merge *merge, struct store_merged *out)
     if (status == STATUS_OK)
         status = merge_table(merge, "outcome", &out->outcomes);
     if (begun)
-        status = database_end(merge->into, status, what, merge->diag);
+        status = database_end(merge->into, status, what_merged, merge->diag);
     return database_exec(merge->into,
                "DROP TABLE IF EXISTS temp.run_as; DROP TABLE IF EXISTS temp.document_as;"
                "DROP TABLE IF EXISTS temp.point_as; DROP TABLE IF EXISTS temp.had; DETACH source",
-               what, merge->diag) == STATUS_OK
+               what_merged, merge->diag) == STATUS_OK
                ? status
                : STATUS_IO;
 }
@@ -231,7 +232,7 @@ enum status store_merge(
         store_open(&from, path, STORE_READ, diag); /* whether it is one, and of this schema */
     char *sql = sqlite3_mprintf("ATTACH %Q AS source", path);
     if (status == STATUS_OK)
-        status = database_exec(into, sql, what, diag);
+        status = database_exec(into, sql, what_merged, diag);
     sqlite3_free(sql);
     if (status == STATUS_OK)
         status = merge_attached(&merge, out);
@@ -246,11 +247,11 @@ enum status store_merge_bytes(struct store *into, const unsigned char *bytes, si
 {
     struct merge merge = {into, "a rank's database", diag};
     *out = (struct store_merged){0};
-    enum status status = database_exec(into, "ATTACH ':memory:' AS source", what, diag);
+    enum status status = database_exec(into, "ATTACH ':memory:' AS source", what_merged, diag);
     if (status != STATUS_OK)
         return status;
     return database_take(into, "source", bytes, n) ? merge_attached(&merge, out)
-                                                   : database_fail(into, what, diag);
+                                                   : database_fail(into, what_merged, diag);
 }
 
 /* ---- shards ---- */

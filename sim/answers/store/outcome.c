@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char what[] = "store the outcome";
+static const char what_stored[] = "store the outcome";
 
 struct store_outcomes {
     struct store *store;
@@ -74,8 +74,8 @@ static enum status outcome_put(struct store_outcomes *outcomes,
     record_fill_outcome(&record, result);
     record.cells[record.n++] = cell_text("identity", identity->text);
     record.cells[record.n++] = cell_text("status", exec_status_names[result->exec.status]);
-    return insert_row(
-        outcomes->store, "OR REPLACE INTO outcome", record.cells, record.n, what, &outcomes->diag);
+    return insert_row(outcomes->store, "OR REPLACE INTO outcome", record.cells, record.n,
+        what_stored, &outcomes->diag);
 }
 
 static bool outcome_keep(
@@ -85,10 +85,11 @@ static bool outcome_keep(
     if (!outcomes->written)
         database_begin_wal(outcomes->store);
     outcomes->written = true;
-    enum status status = database_exec(outcomes->store, "BEGIN IMMEDIATE", what, &outcomes->diag);
+    enum status status =
+        database_exec(outcomes->store, "BEGIN IMMEDIATE", what_stored, &outcomes->diag);
     if (status == STATUS_OK)
         status = outcome_put(outcomes, identity, result);
-    status = database_end(outcomes->store, status, what, &outcomes->diag);
+    status = database_end(outcomes->store, status, what_stored, &outcomes->diag);
     return status == STATUS_OK && !(outcomes->stop && outcomes->stop());
 }
 

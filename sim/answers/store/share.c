@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static const char what[] = "share the database with other ranks";
+static const char what_shared[] = "share the database with other ranks";
 
 /* All rows that there are now have been given, or delivered. */
 static const char mark_sql[] =
@@ -42,7 +42,8 @@ enum status store_share(struct store *store, struct ranks *ranks, struct diag *d
     unsigned char *bytes = ranks_take(ranks, &n);
     bool taken = database_take(store, "main", bytes, n);
     free(bytes);
-    return taken ? database_exec(store, mark_sql, what, diag) : database_fail(store, what, diag);
+    return taken ? database_exec(store, mark_sql, what_shared, diag)
+                 : database_fail(store, what_shared, diag);
 }
 
 /* Rows that this rank has made, to rank 0. */
@@ -50,14 +51,14 @@ static enum status deliver(struct store *store, struct ranks *ranks, struct diag
 {
     size_t n = 0, n_all = 0;
     unsigned char *all = database_bytes(store, &n_all);
-    enum status status = database_exec(store, forget_sql, what, diag);
+    enum status status = database_exec(store, forget_sql, what_shared, diag);
     unsigned char *bytes = database_bytes(store, &n);
     ranks_deliver(ranks, bytes, n);
     sqlite3_free(bytes);
     if (status == STATUS_OK && !database_take(store, "main", all, n_all))
-        status = database_fail(store, what, diag);
+        status = database_fail(store, what_shared, diag);
     sqlite3_free(all);
-    return status == STATUS_OK ? database_exec(store, mark_sql, what, diag) : status;
+    return status == STATUS_OK ? database_exec(store, mark_sql, what_shared, diag) : status;
 }
 
 enum status store_gather(struct store *store, struct ranks *ranks, struct diag *diag)

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char ending[] = ".yaml", head[] = "sizes:", blanks[] = "  ";
-enum { ENDING = sizeof ending - 1, BLANKS = sizeof blanks - 1 };
+static const char list_ending[] = ".yaml", head[] = "sizes:", blanks[] = "  ";
+enum { ENDING = sizeof list_ending - 1, BLANKS = sizeof blanks - 1 };
 
 static struct files_size sizes_size_of(struct arena *arena, const char *line)
 {
@@ -56,7 +56,7 @@ const char *files_size_name(struct arena *arena, const char *path)
 {
     const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
     size_t n = strlen(last);
-    bool yaml = n > ENDING && strcmp(last + n - ENDING, ending) == 0;
+    bool yaml = n > ENDING && strcmp(last + n - ENDING, list_ending) == 0;
     return arena_printf(arena, "%.*s", (int)(yaml ? n - ENDING : 0), last);
 }
 
@@ -70,7 +70,7 @@ const char *files_holder(struct arena *arena, const char *path)
     const char *name = files_size_name(arena, path), *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash + 1 - path) : 0;
     for (size_t n = strlen(name); n-- > 1;) {
-        const char *holder = arena_printf(arena, "%.*s%s", (int)(folder + n), path, ending);
+        const char *holder = arena_printf(arena, "%.*s%s", (int)(folder + n), path, list_ending);
         if (access(holder, R_OK) == 0 && files_size_comment(arena, holder, name))
             return holder;
     }

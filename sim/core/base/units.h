@@ -19,6 +19,12 @@ typedef int64_t ps_t; /* simulated time or a span of it, picoseconds */
 #define PS_HORIZON ((ps_t)4000000 * PS_PER_S)
 #define PS_OVERLONG ((ps_t)4500000 * PS_PER_S)
 
+static const double S_PER_DAY = 86400, MS_PER_S = 1e3, PERCENT = 100;
+static const double GIB = 0x1p30; /* what PyTorch and nvidia-smi count in */
+
+/* Bytes of a tensor's element: PyTorch's uint8 and bool, FP8, float, long. */
+enum { BYTE = 1, FP8_BYTES = 1, FLOAT_BYTES = 4, LONG_BYTES = 8 };
+
 /* To the nearest picosecond, at most PS_OVERLONG. BUG on a span that is negative or no number.
  * Every kernel asks for it, twice: here, for the compiler to see; a call is a tenth of a run's
  * time. */

@@ -23,7 +23,7 @@
 
 /* Of what NCCL's rings reach on InfiniBand (0.9888 of 50 GB/s): 57.5 x 3/4 = 43.1 GB/s on 4 nodes,
  * 50.5 x 7/8 = 44.2 on 8, 0.872 and 0.894. Kind: measured by its authors; their mean. */
-static const double network_share = 0.883;
+static const double deepep_network_share = 0.883;
 
 /* Of k that are chosen out of `all`, none is among these. */
 static double missed(double all, double these, int k)
@@ -82,7 +82,7 @@ struct coll_cost coll_routed(
     cost.hbm_bytes =
         bytes * (1 + ranks_reached); /* what leaves is read once, what arrives is written */
     cost.sms = routing->sms;
-    coll_set_rate(&cost, &query, 1, network_share);
+    coll_set_rate(&cost, &query, 1, deepep_network_share);
     double hop_s = coll_intra_hop_s(&query, COLL_RING);
     if (shape.nodes > 1)
         hop_s += coll_inter_hop_s(&query, COLL_TREE);

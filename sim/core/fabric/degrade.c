@@ -21,7 +21,6 @@
 #include <string.h>
 
 static const double LONGEST_S = 1e6; /* well before PS_HORIZON */
-static const double PERCENT = 100;
 
 /* What a list is about. */
 struct subject {

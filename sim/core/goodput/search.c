@@ -21,7 +21,6 @@
 enum { POINTS = 9, ROUNDS = 3 };
 static const double SPREAD[ROUNDS] = {
     4, 2, 2}; /* of a round: from middle / SPREAD to middle x SPREAD */
-static const double S_PER_DAY = 86400;
 static const double SEEN =
     3e-4; /* assumed: share of the time that checkpoints and lost work take, to be searched */
 

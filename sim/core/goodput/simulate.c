@@ -28,7 +28,7 @@
 
 #include <math.h>
 
-static const double NS_PER_S = 1e9, S_PER_DAY = 86400;
+static const double NS_PER_S = 1e9;
 
 /* What the job does now. */
 enum phase { PHASE_TRAINING, PHASE_CHECKPOINT, PHASE_DETECTION, PHASE_WAITING, PHASE_RESTART };

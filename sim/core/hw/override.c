@@ -16,22 +16,23 @@
 #include <math.h>
 #include <string.h>
 
-static const struct config_field cluster_fields[] = {
+static const struct config_field override_cluster_fields[] = {
     {CONFIG_FIELD("node", FIELD_OVERRIDES, struct hw, node, "Numbers of the node's file."),
         .section = &hw_node_table},
     {CONFIG_FIELD("", FIELD_OVERRIDES, struct hw, cluster, "Numbers of the cluster's file."),
         .section = &hw_cluster_table},
 };
-static const struct config_table cluster_table = CONFIG_TABLE("'cluster'", cluster_fields);
-static const struct config_field fields[] = {
+static const struct config_table override_cluster_table =
+    CONFIG_TABLE("'cluster'", override_cluster_fields);
+static const struct config_field override_fields[] = {
     {.key = "cluster",
         .type = FIELD_SECTION,
         .help = "The cluster and its node.",
-        .section = &cluster_table},
+        .section = &override_cluster_table},
     {CONFIG_FIELD("gpu", FIELD_OVERRIDES, struct hw, gpu, "Numbers of the GPU's file."),
         .section = &hw_gpu_table},
 };
-const struct config_table hw_override_table = CONFIG_TABLE("the hardware", fields);
+const struct config_table hw_override_table = CONFIG_TABLE("the hardware", override_fields);
 
 void hw_sources_free(struct hw_sources *sources)
 {
@@ -51,7 +52,8 @@ struct hw hw_nothing_given(void)
 
 bool hw_is_given(const struct hw *given)
 {
-    return config_is_given(&fields[0], given) || config_is_given(&fields[1], &given->gpu);
+    return config_is_given(&override_fields[0], given) ||
+           config_is_given(&override_fields[1], &given->gpu);
 }
 
 /* Where only the GPUs of a node of several hosts are given, they are in fewer hosts, or more, as

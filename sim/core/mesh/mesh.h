@@ -40,6 +40,8 @@ enum {
     AXES_EXPERT =
         AXES_DP |
         1 << AXIS_CP, /* that hold the same experts, with AXES_OF_EXPERT_GRID where there is one */
+    AXES_TP = 1 << AXIS_TP,
+    AXES_CP = 1 << AXIS_CP,
     AXES_ALL = (1 << AXIS_COUNT) - 1,
     AXES_OF_EXPERT_GRID =
         1 << AXIS_COUNT /* with others: they are axes of the second grid, if there is one */

@@ -9,8 +9,6 @@
  * torchvision writes them. */
 #include "model/family.h"
 
-enum { COLOURS = 3 };
-
 static void convnet_norm_tensors(struct model_builder *b, const char *name, int64_t channels)
 {
     build_tensor(b, arena_printf(b->arena, "%s.weight", name), channels, 1);

@@ -80,7 +80,7 @@ static int activation(struct tape *t, const struct model_shape *s, int x)
 }
 
 /* Rows of scores that a block of Megatron-LM's kernel takes. */
-enum { FUSED_ROWS = 4, FLOAT_BYTES = 4 };
+enum { FUSED_ROWS = 4 };
 
 /* forward_torch_softmax(). */
 static int torch_softmax(struct tape *t, int scores)

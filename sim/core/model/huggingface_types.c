@@ -22,7 +22,7 @@ static const char *const windows_names[WINDOWS_COUNT + 1] = {"all", "from", "eve
         .key = #member, .offset = offsetof(struct config_json, member), __VA_ARGS__                \
     }
 #define FLAG .type = FIELD_BOOL
-#define COUNT(high) .type = FIELD_INT, .min = 0, .max = (high)
+#define COUNT_TO(high) .type = FIELD_INT, .min = 0, .max = (high)
 static const struct config_field more_fields[] = {
     MORE(windows, .type = FIELD_ENUM, .names = windows_names),
     MORE(other, .type = FIELD_ENUM, .names = huggingface_others),
@@ -30,13 +30,13 @@ static const struct config_field more_fields[] = {
     MORE(multi_query, FLAG),
     MORE(new_decoder_architecture, FLAG),
     MORE(alibi, FLAG),
-    MORE(num_ln_in_parallel_attn, COUNT(2)),
+    MORE(num_ln_in_parallel_attn, COUNT_TO(2)),
     MORE(attention_dropout, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 0.99),
-    MORE(rotary_dim, COUNT(MODEL_MAX_HEAD_DIM)),
+    MORE(rotary_dim, COUNT_TO(MODEL_MAX_HEAD_DIM)),
     MORE(beside_only, FLAG),
     MORE(listed_blocks, FLAG),
-    MORE(shared_experts, COUNT(MODEL_MAX_EXPERTS)),
-    MORE(kept_groups, COUNT(MODEL_MAX_EXPERTS)),
+    MORE(shared_experts, COUNT_TO(MODEL_MAX_EXPERTS)),
+    MORE(kept_groups, COUNT_TO(MODEL_MAX_EXPERTS)),
     MORE(routed_scaling, .type = FIELD_NUMBER, .min = 0, .max = 1e6),
 };
 static const struct config_table more_table = CONFIG_TABLE("what a type says more", more_fields);

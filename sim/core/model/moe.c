@@ -77,8 +77,6 @@ const char *const token_dispatcher_names[DISPATCHER_COUNT + 1] = {
 const char *const flex_backend_names[FLEX_BACKEND_COUNT + 1] = {
     [FLEX_DEEPEP] = "deepep", [FLEX_HYBRIDEP] = "hybridep"};
 
-enum { FLOAT_BYTES = 4 };
-
 /* What PyTorch's kernels for permutation take over those that read and write each row once. Kind:
  * measured, A100, of which permutation reaches 0.1879 of the HBM's rate and plain streams 0.91
  * (github MooreThreads/SimuMax, a100_pcie). */

@@ -10,8 +10,6 @@
  * GEMM did, but share its waves (kernel_work.pieces). Gathered rows travel as peer copies. */
 #include "model/tape_core.h"
 
-static const unsigned AXES_TP = 1U << AXIS_TP;
-
 /* user_buffers: of a GEMM whose result's collective begins while it goes on, and of that collective
  * (transformer_engine/pytorch/module/base.py, num_splits). */
 enum { OUTPUT_PIECES = 4 };

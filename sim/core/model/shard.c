@@ -158,16 +158,16 @@ static const char *experts_wrong(
 
 /* Each rank of AXIS_CP has two chunks of the sequence, one from the front and one from the back, so
  * that all have as much of the causal mask. */
-enum { CHUNKS = 2 };
+enum { SHARD_CHUNKS = 2 };
 
 static const char *length_wrong(
     const char *what, int64_t length, const struct model_parallel *parallel, struct arena *arena)
 {
     int64_t context = model_context_ranks(parallel),
             tensor = parallel->sequence ? model_tensor_ranks(parallel) : 1;
-    int64_t multiple = context > 1 ? CHUNKS * context : 1;
+    int64_t multiple = context > 1 ? SHARD_CHUNKS * context : 1;
     while (multiple % (context * tensor))
-        multiple += context > 1 ? CHUNKS * context : 1;
+        multiple += context > 1 ? SHARD_CHUNKS * context : 1;
     if (length % multiple == 0)
         return NULL;
     return arena_printf(arena,

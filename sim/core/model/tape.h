@@ -380,6 +380,8 @@ int tape_send_routed(struct tape *tape, const char *name, unsigned axes, int x, 
 
 /* ---- of images: rows are positions, image by image, columns are channels (channels_last) ---- */
 
+enum { COLOURS = 3 };
+
 struct tape_window {
     int64_t images, size; /* of the input: size x size positions, */
     int64_t width;        /* or size x width; 0: square */

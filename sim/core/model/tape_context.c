@@ -12,9 +12,6 @@
  * travelling along. all_gather and a2a (ulysses()) wait for each collective at once. */
 #include "model/tape_context.h"
 
-enum { FLOAT_BYTES = 4 };
-static const unsigned AXES_CP = 1U << AXIS_CP;
-
 /* ---- one call of the attention kernel ---- */
 
 /* All pairs of this rank's queries and all keys. */

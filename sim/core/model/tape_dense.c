@@ -335,7 +335,6 @@ double tape_flash_backward_products(const struct tape_op *op)
 {
     return (double)(3 * op->k + 2 * op->value_dim) / (double)(op->k + op->value_dim);
 }
-enum { FLOAT_BYTES = 4 };
 
 static struct kernel_work flash_work(const struct tape *tape, const struct tape_op *op,
     bool backward, const int *reads, const int *writes, double flop)

@@ -9,9 +9,7 @@
  * time (tape->sent keeps its source alive until it is awaited). */
 #include "model/tape_core.h"
 
-enum { BYTE = 1, LONG_BYTES = 8, FLOAT_BYTES = 4 };
 enum {
-    FP8_BYTES = 1,
     SWIGLU_OPS = 6, /* SiLU is 4; two products; backward each factor's derivative, a sum */
     SWIGLU_GRAD_OPS = 14,
     RELU2_OPS = 3, /* a maximum, a square, a product; backward both again, each factor's derivative,

@@ -6,8 +6,7 @@
 #include "model/tape_core.h"
 
 enum {
-    FP8_BYTES = 1,
-    CAST_OPS = 3, /* multiply, clamp, convert */
+    FLOAT8_CAST_OPS = 3, /* multiply, clamp, convert */
 };
 
 static bool by_row(const struct tape *tape)
@@ -52,7 +51,7 @@ int tape_float8_cast(struct tape *tape, const char *name, int from, int64_t rows
     if (!by_row(tape))
         find_scale(tape, name, from, elements_of(rows, cols));
     return tape_float8_pass_over(tape, KERNEL_ELEMENTWISE, tape_suffix(tape, name, "cast"), from,
-        tape->storage_bytes, rows, cols, CAST_OPS);
+        tape->storage_bytes, rows, cols, FLOAT8_CAST_OPS);
 }
 
 /* The same operand along its columns, as products that sum over its rows take it: what was cast
@@ -65,8 +64,8 @@ static int across(
         return tape_float8_pass_over(
             tape, KERNEL_COPY, transposed, narrow, FP8_BYTES, cols, rows, 0);
     find_scale(tape, transposed, wide, elements_of(rows, cols));
-    return tape_float8_pass_over(
-        tape, KERNEL_ELEMENTWISE, transposed, wide, tape->storage_bytes, cols, rows, CAST_OPS);
+    return tape_float8_pass_over(tape, KERNEL_ELEMENTWISE, transposed, wide, tape->storage_bytes,
+        cols, rows, FLOAT8_CAST_OPS);
 }
 
 /* TorchInductor makes once what several layers take of the same input. */

@@ -9,7 +9,6 @@
 #include <math.h>
 
 enum {
-    FP8_BYTES = 1,
     FP8_STEP = TAPE_FP8_STEP, /* TransformerEngine refuses other products (cuBLASLt's alignment) */
     CAST_OPS = 3,             /* scale, convert, largest absolute value */
     SCALE_BYTES = 4,          /* FP32 */

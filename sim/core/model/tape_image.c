@@ -7,12 +7,11 @@
  * applied at each of the three products. */
 #include "model/tape_core.h"
 
-enum { LONG_BYTES = 8, FLOAT_BYTES = 4 };
 enum {
     NORM_STATISTICS_OPS = 4, /* sum, difference, square, sum */
     NORM_APPLY_OPS = 4,      /* centre, scale, weight, bias */
     NORM_GRAD_SUMS_OPS = 4,  /* sum g, normalise, g x, sum */
-    NORM_GRAD_OPS = 6,       /* (g - mean g - x mean gx) scale */
+    BATCH_NORM_GRAD_OPS = 6, /* (g - mean g - x mean gx) scale */
 };
 
 static int64_t strided(int64_t positions, int64_t stride)
@@ -169,7 +168,7 @@ static void batch_norm_backward(struct tape *tape, const struct tape_op *op)
                        .param_bytes = 2 * (double)(x.cols * FLOAT_BYTES)});
     if (tape_trains(tape, op->weight))
         tape_complete(tape, op->weight);
-    tape_pass(tape, KERNEL_NORM, tape_suffix(tape, op->name, "dgrad"), NORM_GRAD_OPS,
+    tape_pass(tape, KERNEL_NORM, tape_suffix(tape, op->name, "dgrad"), BATCH_NORM_GRAD_OPS,
         BUFFERS(grad, x.buffer, op->saved[0]), grad_x);
     if (tape_trains(tape, op->bias))
         tape_complete(tape, op->bias);

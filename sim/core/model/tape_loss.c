@@ -5,9 +5,6 @@
  * they take. tape_end_loss() marks the logits that the training loop holds. */
 #include "model/tape_core.h"
 
-enum { FLOAT_BYTES = 4 };
-static const unsigned AXES_TP = 1U << AXIS_TP;
-
 static int64_t tape_loss_ranks(const struct tape *tape)
 {
     return model_tensor_ranks(&tape->workload->parallel);

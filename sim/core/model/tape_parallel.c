@@ -14,9 +14,6 @@
  * gather and reduce-scatter, unless the product beside it is cut into pieces (lays_out()). */
 #include "model/tape_core.h"
 
-enum { FLOAT_BYTES = 4 };
-static const unsigned AXES_TP = 1U << AXIS_TP;
-
 static int64_t tape_parallel_ranks(const struct tape *tape)
 {
     return model_tensor_ranks(&tape->workload->parallel);

@@ -9,9 +9,6 @@
  * kernel, and keys and gradients that are on their way together are one message. */
 #include "model/tape_context.h"
 
-enum { FLOAT_BYTES = 4 };
-static const unsigned AXES_CP = 1U << AXIS_CP;
-
 static struct context_part tape_ring_part_of(
     const struct tape *tape, const struct tape_op *op, int64_t step)
 {

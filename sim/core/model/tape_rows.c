@@ -6,8 +6,6 @@
  * is concatenated. */
 #include "model/tape_core.h"
 
-enum { FLOAT_BYTES = 4, LONG_BYTES = 8 };
-
 /* Arithmetic operations of the formulae for one element, a transcendental function counted as one.
  */
 enum {

@@ -16,14 +16,7 @@
  * or half as long. */
 #include "model/tape_core.h"
 
-enum {
-    FLOAT_BYTES = 4,
-    SSD_CHUNK = 256,
-    DELTA_CHUNK = 64,
-    SCAN_OPS = 9,
-    SILU_OPS = 4,
-    MAX_PARAMS = 3
-};
+enum { SSD_CHUNK = 256, DELTA_CHUNK = 64, SCAN_OPS = 9, SILU_OPS = 4, SCAN_PARAMS = 3 };
 
 static int64_t tape_scan_chunk_of(const struct model_mixer *m)
 {
@@ -127,10 +120,10 @@ static void scan_backward(struct tape *tape, const struct tape_op *op)
 /* Those of the mixer's scope that are there. */
 static const int *params_of(struct tape *tape, int64_t *n)
 {
-    static const char *const names[MAX_PARAMS] = {"A_log", "dt_bias", "D"};
-    int *params = ARENA_ARRAY(tape->arena, int, MAX_PARAMS);
+    static const char *const names[SCAN_PARAMS] = {"A_log", "dt_bias", "D"};
+    int *params = ARENA_ARRAY(tape->arena, int, SCAN_PARAMS);
     *n = 0;
-    for (int i = 0; i < MAX_PARAMS; i++) {
+    for (int i = 0; i < SCAN_PARAMS; i++) {
         params[*n] = tape_find(tape, "scan", names[i]);
         *n += params[*n] != NO_PARAM;
     }

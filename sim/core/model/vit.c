@@ -9,7 +9,7 @@
  * which is modelled). */
 #include "model/family.h"
 
-enum { COLOURS = 3, CLASS_TOKEN = 1 };
+enum { CLASS_TOKEN = 1 };
 
 static const char EMBEDDINGS[] = "vit.embeddings";
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static const double UNFIXED = -1;
+static const double MAXMIN_UNFIXED = -1;
 
 /* The level to which all open flows can rise: the least of what links and rate caps allow. */
 static double maxmin_next_level(const double *rates, const struct maxmin_flow *flows, int n_flows,
@@ -15,7 +15,7 @@ static double maxmin_next_level(const double *rates, const struct maxmin_flow *f
 {
     double level = HUGE_VAL;
     for (int f = 0; f < n_flows; f++) {
-        if (rates[f] != UNFIXED)
+        if (rates[f] != MAXMIN_UNFIXED)
             continue;
         if (flows[f].rate_cap < level)
             level = flows[f].rate_cap;
@@ -42,7 +42,7 @@ static void set_loads(const double *rates, const struct maxmin_flow *flows, int 
     for (int f = 0; f < n_flows; f++)
         for (int w = 0; w < flows[f].n_weights; w++) {
             const struct link_weight *at = &flows[f].weights[w];
-            if (rates[f] == UNFIXED)
+            if (rates[f] == MAXMIN_UNFIXED)
                 load[at->link] += at->weight;
             else
                 left[at->link] -= at->weight * rates[f];
@@ -53,7 +53,7 @@ void maxmin_solve(double *rates, const struct maxmin_flow *flows, int n_flows,
     const double *capacity, double *left, double *load)
 {
     for (int f = 0; f < n_flows; f++)
-        rates[f] = UNFIXED;
+        rates[f] = MAXMIN_UNFIXED;
     for (int open = n_flows; open > 0;) {
         set_loads(rates, flows, n_flows, left, load, capacity);
         double level = maxmin_next_level(rates, flows, n_flows, left, load);
@@ -62,7 +62,7 @@ void maxmin_solve(double *rates, const struct maxmin_flow *flows, int n_flows,
             level = 0;
         int fixed = 0;
         for (int f = 0; f < n_flows; f++) {
-            if (rates[f] != UNFIXED)
+            if (rates[f] != MAXMIN_UNFIXED)
                 continue;
             bool stops = flows[f].rate_cap <= level * (1 + MAXMIN_SLACK);
             for (int w = 0; w < flows[f].n_weights && !stops; w++) {

@@ -18,7 +18,8 @@
 #define STRAGGLERS "collectives wait for the slowest GPU"
 #define LATENCY "a collective passes its hops one after the other, however few bytes it carries"
 #define ALLOCATOR "the host stands still in cudaMalloc, longest where one fails and is tried again"
-#define HOST "the GPU waits until the host has issued its next kernel, or decoded its next batch"
+#define HOST_BOUND                                                                                 \
+    "the GPU waits until the host has issued its next kernel, or decoded its next batch"
 #define BUBBLE                                                                                     \
     "stages of the pipeline wait for one another while it fills and drains, and for the slowest "  \
     "of them"
@@ -32,7 +33,7 @@ const struct scenario_cause_words scenario_causes[CAUSE_COUNT + 1] = {
         "NICs and switches take their time for the bytes that nodes exchange"},
     [CAUSE_CONTENTION] = {"contention", "kernels beside collectives as if alone",
         "kernels run slower beside collectives, which hold SMs and HBM bandwidth"},
-    [CAUSE_HOST] = {"host", "issuing costs the host nothing", HOST},
+    [CAUSE_HOST] = {"host", "issuing costs the host nothing", HOST_BOUND},
     [CAUSE_BUBBLE] = {"bubble", "stages of the pipeline without waiting for one another", BUBBLE},
     [CAUSE_REST] = {"rest", "all of these: work that changes with the cluster",
         "the work of each GPU itself changes with the cluster"},
@@ -46,7 +47,7 @@ const struct scenario_part_words scenario_step_parts[STEP_PART_COUNT] = {
     [STEP_BYTES] = {"bandwidth and contention",
         "links take their time for the bytes, and kernels beside them have fewer SMs and less HBM "
         "bandwidth"},
-    [STEP_HOST] = {"host", HOST},
+    [STEP_HOST] = {"host", HOST_BOUND},
     [STEP_BUBBLE] = {"bubble", BUBBLE},
     [STEP_OTHER] = {"other", "the compute stream waits for another stream's kernels, or for ranks "
                              "that end the step later"},

@@ -18,8 +18,6 @@
 #include <string.h>
 #include <time.h>
 
-static const double S_PER_DAY = 86400;
-
 static double scenario_simulate_now_s(void)
 {
     struct timespec now;

@@ -67,10 +67,10 @@ _Static_assert(
         .dimension = dimension_,                                                                   \
         .min = 0,                                                                                  \
         .max = most},
-static const struct config_field host_fields[] = {HOST_COSTS(COST)};
-const struct config_table stack_host_table = CONFIG_TABLE("the host of a stack", host_fields);
+static const struct config_field stack_host_fields[] = {HOST_COSTS(COST)};
+const struct config_table stack_host_table = CONFIG_TABLE("the host of a stack", stack_host_fields);
 
-static const struct config_field fields[] = {
+static const struct config_field stack_fields[] = {
     {CONFIG_FIELD("name", FIELD_STRING, struct stack, name, "What it is called."),
         .required = true},
     {CONFIG_FIELD("description", FIELD_STRING, struct stack, description,
@@ -96,8 +96,8 @@ static const char *stack_unmodelled(const char *key)
 }
 
 const struct config_table stack_table = {.what = "a stack profile",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .fields = stack_fields,
+    .n_fields = sizeof stack_fields / sizeof *stack_fields,
     .unmodelled = stack_unmodelled};
 
 struct stack stack_default(void)
@@ -109,7 +109,7 @@ struct stack stack_default(void)
 static int host_cost(const char *path)
 {
     for (int i = 0; strncmp(path, "host.", strlen("host.")) == 0 && i < N_HOST; i++)
-        if (strcmp(path + strlen("host."), host_fields[i].key) == 0)
+        if (strcmp(path + strlen("host."), stack_host_fields[i].key) == 0)
             return i;
     return -1;
 }
@@ -128,12 +128,12 @@ static enum status stack_check_host(const struct stack *stack, struct diag *diag
     enum status status = STATUS_OK;
     for (int i = 0; i < N_HOST; i++) {
         char path[64];
-        snprintf(path, sizeof path, "settings.host.%s", host_fields[i].key);
+        snprintf(path, sizeof path, "settings.host.%s", stack_host_fields[i].key);
         const struct config_origin *setting = find_given(stack, path);
         if (setting && quantity_is_set(stack->host[i]))
             status = diag_input(diag, setting->at,
                 "'host.%s' stands under settings and under host; leave one of the two out",
-                host_fields[i].key);
+                stack_host_fields[i].key);
     }
     return status;
 }

@@ -49,7 +49,7 @@ struct sure_terms sure_terms(
 
 /* ---- the file ---- */
 
-#define SHARE(key_, member, help_, most)                                                           \
+#define SURE_SHARE(key_, member, help_, most)                                                      \
     {                                                                                              \
         CONFIG_FIELD(key_, FIELD_NUMBER, struct sure_file, member, help_),                         \
             .dimension = DIM_FRACTION, .required = true, .min = 0, .max = (most)                   \
@@ -74,14 +74,14 @@ struct sure_file {
 static const struct config_field speed_fields[] = {
     COUNT("runs", struct sure_file, numbers.runs, "Published runs that no fit rests on."),
     COUNT("makers", struct sure_file, numbers.makers, MAKERS),
-    SHARE("slower", numbers.slower,
+    SURE_SHARE("slower", numbers.slower,
         "How far below the prediction one of twenty runs lies, a logarithm.", 10),
     PLAIN("low_mfu", numbers.of[SURE_LOW_MFU], "Coefficient of ln(40 % / MFU), of the slower side.",
         -5, 5),
     PLAIN("fp8", numbers.of[SURE_FP8], "Of products in FP8 or FP4, of the slower side.", -5, 5),
     PLAIN("node_doubling", numbers.of[SURE_NODES], "Of each doubling of nodes, of the slower side.",
         -5, 5),
-    SHARE("faster", numbers.faster,
+    SURE_SHARE("faster", numbers.faster,
         "How far above the prediction one of twenty runs lies, a logarithm.", 10),
     PLAIN("blackwell", numbers.of[SURE_BLACKWELL], "Of Blackwell GPUs, of the faster side.", -5, 5),
     PLAIN("tensor", numbers.of[SURE_TENSOR], "Of tensor parallelism, of the faster side.", -5, 5),
@@ -96,9 +96,9 @@ static const struct config_table speed_table = CONFIG_TABLE("intervals of speeds
         COUNT("runs", struct sure_file, numbers.ratios[at].runs,                                   \
             "Ratios to the smallest cluster of a curve."),                                         \
             COUNT("makers", struct sure_file, numbers.ratios[at].makers, MAKERS),                  \
-            SHARE("slower", numbers.ratios[at].slower,                                             \
+            SURE_SHARE("slower", numbers.ratios[at].slower,                                        \
                 "As of speeds, of the root of a doubling of GPUs.", 10),                           \
-            SHARE("faster", numbers.ratios[at].faster,                                             \
+            SURE_SHARE("faster", numbers.ratios[at].faster,                                        \
                 "As of speeds, of the root of a doubling of GPUs.", 10),                           \
     }
 static const struct config_field ratio_fields[] = RATIO_FIELDS(0);
@@ -113,7 +113,7 @@ static const struct config_field loss_fields[] = {
          "What curves lose beyond what is predicted, of the speed on their smallest cluster, in "
          "the mean."),
         .dimension = DIM_FRACTION, .required = true, .min = -1, .max = 1},
-    SHARE("std_error", numbers.loss.std_error, "Of that mean, by makers.", 1),
+    SURE_SHARE("std_error", numbers.loss.std_error, "Of that mean, by makers.", 1),
 };
 static const struct config_table loss_table =
     CONFIG_TABLE("the loss that is not explained", loss_fields);

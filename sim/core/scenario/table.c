@@ -319,8 +319,8 @@ static TABLE(parallelism_table, "'parallelism'", parallelism_fields);
 #define HOST(key_, member, dimension_, most, help_)                                                \
     {FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = dimension_,       \
         .min = 0, .max = most},
-static const struct config_field host_fields[] = {HOST_COSTS(HOST)};
-TABLE(scenario_host_table, "'host'", host_fields);
+static const struct config_field scenario_host_fields[] = {HOST_COSTS(HOST)};
+TABLE(scenario_host_table, "'host'", scenario_host_fields);
 
 #define NOISE(key_, help_)                                                                         \
     {                                                                                              \
@@ -432,7 +432,7 @@ static TABLE(published_table, "'published'", published_fields);
 /* One array, two windows on it. A file holds 'sweep' and the lists 'measured' and 'assumptions' as
  * nodes; a point has put the sweep's values in and keeps the assumptions as one text; what was
  * measured is the set's. */
-static const struct config_field fields[] = {
+static const struct config_field scenario_fields[] = {
     {FIELD("sweep", FIELD_NODE, struct scenario_file, sweep,
         "axes, crossed; keys of one axis go together")},
     {FIELD("measured", FIELD_NODE, struct scenario_file, measured,
@@ -471,16 +471,16 @@ static const struct config_field fields[] = {
     {FIELD("assumptions", FIELD_STRING, struct scenario, assumptions,
         "what the source leaves open, in words")},
 };
-enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 3, POINT_ONLY = 1 };
+enum { N_FIELDS = sizeof scenario_fields / sizeof *scenario_fields, FILE_ONLY = 3, POINT_ONLY = 1 };
 _Static_assert(offsetof(struct scenario_file, options) == 0,
     "both tables use offsets from the start of struct scenario");
 _Static_assert(
     offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");
 
 const struct config_table scenario_file_table = {
-    "a scenario", fields, N_FIELDS - POINT_ONLY, .unmodelled = parallelism_elsewhere};
-const struct config_table scenario_table = {
-    "a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY, .unmodelled = parallelism_elsewhere};
+    "a scenario", scenario_fields, N_FIELDS - POINT_ONLY, .unmodelled = parallelism_elsewhere};
+const struct config_table scenario_table = {"a scenario", scenario_fields + FILE_ONLY,
+    N_FIELDS - FILE_ONLY, .unmodelled = parallelism_elsewhere};
 
 static const struct config_field framework_fields[] = {
     FRAMEWORK_FIELDS,

@@ -10,7 +10,7 @@ struct buckets {
     /* What becomes of n tensors, of this size together; the op that ends it. */
     plan_wait (*reduce)(struct emit *, const int *tensors, int n, int64_t size);
     VEC(int) tensors; /* of the step */
-    VEC(struct bucket {
+    VEC(struct sent_bucket {
         int first; /* in tensors; the bucket ends with the next one's */
         plan_wait reduced;
     })
@@ -32,7 +32,7 @@ static inline void buckets_send(struct emit *emit, struct buckets *buckets)
     if (n == 0)
         return;
     plan_wait reduced = buckets->reduce(emit, buckets->tensors.at + first, n, buckets->size);
-    vec_push(&buckets->sent, ((struct bucket){first, reduced}));
+    vec_push(&buckets->sent, ((struct sent_bucket){first, reduced}));
     buckets->first = buckets->tensors.n;
     buckets->size = 0;
 }

@@ -46,8 +46,6 @@
  * that a unit is gathered once a step, too. */
 #include "strategy/fsdp.h"
 
-enum { FLOAT_BYTES = 4 };
-
 /* ---- the rate limiter ---- */
 
 static void limiter_all_gather(struct limiter *limiter, struct plan_builder *builder)

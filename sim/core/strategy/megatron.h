@@ -6,7 +6,7 @@
 #include "strategy/emit.h"
 
 enum { DENSE, EXPERT, N_CLASSES };
-enum { FLOAT_BYTES = 4, NO_BUCKET = -1 };
+enum { NO_BUCKET = -1 };
 
 /* Gradients that are reduced together, and their weights that are gathered together. Megatron-FSDP:
  * what a unit has of a class, or a part of the root. */

@@ -34,7 +34,6 @@
 
 #include <math.h>
 
-enum { FLOAT_BYTES = 4 };
 #define FIRST_BUCKET_BYTES                                                                         \
     0x1p20 /* kDefaultFirstBucketBytes of torch/csrc/distributed/c10d/reducer.hpp */
 

@@ -12,7 +12,7 @@ const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1] = {
 
 enum shape { ANY_SHAPE, MATRIX, VECTOR };
 
-struct pass {
+struct optimizer_pass {
     const char *name;
     int reads, writes; /* elements a parameter */
     int ops;          /* arithmetic operations a parameter, a root or a reciprocal counted as one */
@@ -22,7 +22,6 @@ struct pass {
 
 enum {
     MAX_PASSES = 18,
-    FLOAT_BYTES = 4,
     /* bitsandbytes, optim/optimizer.py: elements to a scale (2,048 in the paper and in releases
      * before 0.44); smaller tensors than min_8bit_size keep 32-bit moments. */
     BNB_BLOCK = 256,
@@ -41,7 +40,7 @@ struct recipe {
     int loop_temporaries; /* the same in a loop, of one tensor at a time */
     const char
         *fused; /* PyTorch's name of all passes in one kernel; NULL: there is only the loop */
-    struct pass passes[MAX_PASSES];
+    struct optimizer_pass passes[MAX_PASSES];
 };
 
 #define EACH(name, reads, writes, ops)                                                             \
@@ -167,7 +166,7 @@ void emit_first_state(struct emit *emit, const struct optimizer_tensor *tensors,
 }
 
 /* One kernel of a pass; numel may be a launch's share of many tensors. */
-static void emit_pass(struct emit *emit, int stream, struct pass pass, double numel,
+static void emit_pass(struct emit *emit, int stream, struct optimizer_pass pass, double numel,
     double state_bytes, double host_s)
 {
     double bytes = numel * (double)emit->step_bytes, state = pass.state ? state_bytes : 0;
@@ -177,15 +176,15 @@ static void emit_pass(struct emit *emit, int stream, struct pass pass, double nu
         &emit->builder, stream, arena_printf(emit->arena, "optimizer/%s", pass.name), work, host_s);
 }
 
-static struct pass fused_pass(const struct recipe *recipe)
+static struct optimizer_pass fused_pass(const struct recipe *recipe)
 {
-    struct pass pass = {.name = recipe->fused, .reads = 2, .writes = 1, .state = true};
+    struct optimizer_pass pass = {.name = recipe->fused, .reads = 2, .writes = 1, .state = true};
     for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++)
         pass.ops += recipe->passes[i].ops;
     return pass;
 }
 
-static bool runs_over(struct pass pass, struct optimizer_tensor tensor)
+static bool runs_over(struct optimizer_pass pass, struct optimizer_tensor tensor)
 {
     return pass.shape == ANY_SHAPE || (pass.shape == MATRIX) == (tensor.cols > 1);
 }
@@ -236,7 +235,7 @@ static void emit_together(
     int n_temporaries = fused ? 0 : recipe->temporaries * n;
     int *temporaries = fused ? NULL : temporaries_of(emit, recipe, tensors, n);
     for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++) {
-        struct pass pass = fused ? fused_pass(recipe) : recipe->passes[i];
+        struct optimizer_pass pass = fused ? fused_pass(recipe) : recipe->passes[i];
         for (int k = 0; k < launches; k++)
             emit_pass(emit, STREAM_COMPUTE, pass, (double)numel / launches,
                 (double)state_bytes / launches, host_s);

@@ -23,7 +23,6 @@
  * of parts. */
 #include "strategy/zero.h"
 
-enum { FLOAT_BYTES = 4 };
 enum { MATRICES, VECTORS, N_GROUPS };
 
 struct zero_off {

@@ -231,21 +231,20 @@ static void cli_collective_check(void *self, struct argp_state *state)
         argp_error(state, "--gpus 1: a collective takes two");
 }
 
-#define AT(at) .member = offsetof(struct collective_command, at)
-static const struct command_option options[] = {
+static const struct command_option collective_options[] = {
     {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT,
-        AT(topology)},
-    {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT, AT(gpus),
-        .most = MAX_GPUS},
+        AT(collective_command, topology)},
+    {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT,
+        AT(collective_command, gpus), .most = MAX_GPUS},
     {"mesh", "AXES", "The ranks as a grid, neighbours first, as tp=8,cp=2,dp=16,pp=4", OPTION_TAKE,
-        AT(mesh), .take = take_mesh},
+        AT(collective_command, mesh), .take = take_mesh},
     {"group", "AXIS",
         "With --mesh: all groups of this axis (tp, cp, ep, dp, pp; cp+dp: of both together) run at "
         "the same time, as in training",
-        OPTION_TEXT, AT(mesh.axis)},
+        OPTION_TEXT, AT(collective_command, mesh.axis)},
     {"nodes", "N",
         "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
-        OPTION_COUNT, AT(nodes), .most = MAX_GPUS},
+        OPTION_COUNT, AT(collective_command, nodes), .most = MAX_GPUS},
     {"bytes", "MIN[:MAX[:FACTOR]]",
         "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T, also MB or "
         "MiB: powers of 1024, as there); always needed",
@@ -253,14 +252,14 @@ static const struct command_option options[] = {
     {"degraded-links", "LIST",
         "Shares of links that are left, as in a scenario's cluster.degraded_links: "
         "node0.nic*.out=50 %",
-        OPTION_TEXT, AT(degraded)},
+        OPTION_TEXT, AT(collective_command, degraded)},
     {"set", "KEY=VALUE",
         "A number of the cluster, its node or its GPU for this command, as "
         "cluster.node.nic_bandwidth=800Gb/s",
-        OPTION_SET, AT(overrides)},
+        OPTION_SET, AT(collective_command, overrides)},
     {"format", "FORMAT",
         "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size",
-        OPTION_NAME, AT(format), .names = format_names},
+        OPTION_NAME, AT(collective_command, format), .names = format_names},
     FORCE_OPTIONS(struct collective_command),
     {0},
 };
@@ -495,7 +494,7 @@ static enum status print_sizes(
 
 int cmd_collective(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = collective_options,
         .take = take_kind,
         .check = cli_collective_check,
         .common = COMMON_TABLE,

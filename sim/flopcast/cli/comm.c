@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-static const double MS = 1e3, GB = 1e-9, PERCENT = 100;
+static const double GB = 1e-9;
 
 enum { TIMES = 1, SHARE, ALGORITHM }; /* left out where there is no room: the last first */
 
@@ -36,12 +36,13 @@ static void row(struct table *table, const struct comm_side *sides, int n_sides,
         table_number(table, arena_printf(arena, "%s%stimes", label, space), "", 0,
             of ? (double)of->times : TABLE_UNKNOWN);
         table_spare(table, n_sides == 1 ? TIMES : 0);
-        table_number(table, "each", "ms", 3, of ? MS * of->moving_s / of->times : TABLE_UNKNOWN);
+        table_number(
+            table, "each", "ms", 3, of ? MS_PER_S * of->moving_s / of->times : TABLE_UNKNOWN);
         if (n_sides == 1 && of) {
             table_number(
                 table, "of the step", "%", 1, PERCENT * of->moving_s / sides[s].comm->step_s);
             table_spare(table, SHARE);
-            table_number(table, "exposed", "ms", 1, MS * of->exposed_s);
+            table_number(table, "exposed", "ms", 1, MS_PER_S * of->exposed_s);
             table_number(table, "busbw", "GB/s", 1, GB * of->bus_bytes / of->moving_s);
             table_text(table, "algorithm", "",
                 arena_printf(arena, "%s %s", coll_algorithm_names[of->algorithm],

@@ -94,7 +94,7 @@ struct files_command {
     enum records_format format;
 };
 
-static const struct command_option options[] = {RECORDS_OPTION(struct files_command), {0}};
+static const struct command_option files_options[] = {RECORDS_OPTION(struct files_command), {0}};
 
 static void cli_files_take_group(void *self, const struct argument *argument)
 {
@@ -114,7 +114,7 @@ static void cli_files_take_group(void *self, const struct argument *argument)
 
 int cmd_files(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = files_options,
         .take = cli_files_take_group,
         .common = COMMON_TABLE,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",

@@ -26,7 +26,7 @@
 COMMAND(cmd_goodput, 18, "goodput", 0, "months of training: what failures and checkpoints cost",
     "flopcast goodput llama2_7b_h100_fsdp --set cluster.gpus=512");
 
-static const double S_PER_DAY = 86400, HOURS_PER_DAY = 24, W_PER_KW = 1e3;
+static const double HOURS_PER_DAY = 24, W_PER_KW = 1e3;
 
 /* Every default number with its unit, kind and source. */
 static void print_sources(FILE *out)
@@ -80,27 +80,26 @@ static void take_days(void *days, const struct argument *argument)
     *(double *)days = value;
 }
 
-#define AT(at) .member = offsetof(struct goodput_command, at)
-static const struct command_option options[] = {
+static const struct command_option goodput_options[] = {
     {"set", "KEY=VALUE", "Set an option, as in goodput.checkpoint_interval=10min; may be repeated",
-        OPTION_SET, AT(overrides)},
+        OPTION_SET, AT(goodput_command, overrides)},
     JOB_OPTIONS(struct goodput_command),
     {"days", "D",
         "Days that a history lasts (default: goodput.days of the scenario, else as many as "
         "--tokens take without a failure, else 30)",
-        OPTION_TAKE, AT(days), .take = take_days},
+        OPTION_TAKE, AT(goodput_command, days), .take = take_days},
     {"seeds", "N", "Histories, whose spread the intervals are (default: 20)", OPTION_SAMPLES,
-        AT(seeds)},
+        AT(goodput_command, seeds)},
     {"tokens", "N",
         "Days, dollars and energy of a training on this number of tokens (images, samples), as in "
         "15T",
-        OPTION_TAKE, AT(tokens), .take = argument_tokens},
+        OPTION_TAKE, AT(goodput_command, tokens), .take = argument_tokens},
     PRICE_OPTION(struct goodput_command),
     MEASURED_OPTION(struct goodput_command),
     {"db", "PATH", "Store the points in this database, for `flopcast plot goodput`", OPTION_TEXT,
-        AT(db)},
+        AT(goodput_command, db)},
     {"sources", NULL, "Print the numbers that a scenario need not set, with kind and source",
-        OPTION_FLAG, AT(sources)},
+        OPTION_FLAG, AT(goodput_command, sources)},
     RECORDS_OPTION(struct goodput_command),
     {0},
 };
@@ -372,12 +371,12 @@ static void goodput_check_arguments(void *self, struct argp_state *state)
 
 int cmd_goodput(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = goodput_options,
         .common = COMMON_SIMULATE,
         .args_doc = "SCENARIO|MODEL",
         .files = FILES_SCENARIOS,
         .one = "scenario",
-        AT(file),
+        AT(goodput_command, file),
         .check = goodput_check_arguments,
         .doc = "Months of training: the simulated step, and GPUs, nodes, links, switches and "
                "software that fail, hangs until the watchdog ends them, hot spares, restarts and "

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, S_PER_MINUTE = 60;
+static const double S_PER_HOUR = 3600, S_PER_MINUTE = 60;
 static const double KWH_PER_MWH = 1e3;
 static const char *const time_heads[GOODPUT_TIMES] = {"training", "checkpoints", "lost work",
     "detection", "waiting for hosts", "restart", "fewer hosts", "slow hosts"};

@@ -4,7 +4,7 @@
  *
  * A job with a model is counted from its plan (fit_peak()); a number of parameters, or INT8, by
  * bytes a parameter (states.h). What is subtle: a base in INT8 is simulated as NF4 and the
- * difference added to the weights (memory_int8_extra()). The order of savings[] matters: the
+ * difference added to the weights (memory_int8_extra()). The order of known_savings[] matters: the
  * first OF_ACTIVATIONS change nothing but activations. */
 #include "cli/memory.h"
 #include "strategy/states.h"
@@ -167,7 +167,7 @@ enum status memory_apply(struct memory_job *job, const struct memory_change *cha
 
 /* Kernels that are as fast or faster, and recomputation: the first ones change no number of the
  * training, and nothing but activations. */
-static const struct memory_change savings[] = {
+static const struct memory_change known_savings[] = {
     {{{"train.attention", "flash"}}, 1},
     {{{"train.cross_entropy", "fused"}}, 1},
     {{{"train.activation_checkpointing", "selective"}}, 1},
@@ -188,13 +188,13 @@ static const struct memory_change savings[] = {
          {"train.activation_checkpointing", "full"}},
         3},
 };
-enum { OF_ACTIVATIONS = 4 }; /* of savings the first ones */
+enum { OF_ACTIVATIONS = 4 }; /* of known_savings the first ones */
 
 bool memory_saving(struct memory_change *out, int i)
 {
-    bool there = i >= 0 && i < (int)(sizeof savings / sizeof *savings);
+    bool there = i >= 0 && i < (int)(sizeof known_savings / sizeof *known_savings);
     if (there)
-        *out = savings[i];
+        *out = known_savings[i];
     return there;
 }
 
@@ -226,7 +226,7 @@ static void add_number(struct search *search, const char *path, int64_t value)
 }
 
 /* One change; false: there is nothing to change. */
-typedef bool change(struct search *search);
+typedef bool saving_search(struct search *search);
 
 static bool smaller_batch(struct search *search)
 {
@@ -360,8 +360,8 @@ static bool all_together(struct search *search)
 bool memory_remedy(struct memory_change *made, struct memory_job *out, const struct memory_job *job,
     struct arena *arena)
 {
-    static change *const changes[] = {smaller_batch, shard_here, eight_bit, offload, more_gpus,
-        layouts, all_together, adapters, quantised_adapters};
+    static saving_search *const changes[] = {smaller_batch, shard_here, eight_bit, offload,
+        more_gpus, layouts, all_together, adapters, quantised_adapters};
     struct memory_job free_job = *job;
     memory_unlimited(&free_job.point.hw);
     for (size_t i = job->counted ? 0 : OF_ACTIVATIONS;
@@ -370,7 +370,7 @@ bool memory_remedy(struct memory_change *made, struct memory_job *out, const str
             .job = &free_job, .train = &free_job.point.options.strategy.train, .arena = arena};
         bool there = true;
         if (i < OF_ACTIVATIONS)
-            search.change = savings[i];
+            search.change = known_savings[i];
         else
             there = changes[i - OF_ACTIVATIONS](&search);
         *made = search.change;

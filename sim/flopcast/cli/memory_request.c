@@ -102,8 +102,7 @@ static void take_qlora(void *self, const struct argument *argument)
         request_set(request, "train.activation_checkpointing", "full");
 }
 
-#define AT(at) .member = offsetof(struct memory_request, at)
-static const struct command_option options[] = {
+static const struct command_option memory_request_options[] = {
     {"precision", "P",
         "As in bf16_mixed (default) or fp8_mixed (train.precision); int8, which nobody trains in: "
         "states alone are counted",
@@ -114,7 +113,7 @@ static const struct command_option options[] = {
     {"set", "KEY=VALUE",
         "Any setting of a scenario, as in --set train.cross_entropy=fused; of a GPU or cluster "
         "that is named its numbers, too, as gpu.hbm_capacity=96GiB",
-        OPTION_SET, AT(overrides)},
+        OPTION_SET, AT(memory_request, overrides)},
     {"lora-base", "B",
         "What the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where "
         "they are quantised, everything else is in FP32, as prepare_model_for_kbit_training leaves "
@@ -126,15 +125,15 @@ static const struct command_option options[] = {
         OPTION_TAKE, .take = take_qlora},
     RECORDS_OPTION(struct memory_request),
     {"teach", NULL, "The usual rules of thumb, too, each beside what is modelled", OPTION_FLAG,
-        AT(teach)},
+        AT(memory_request, teach)},
     {"savings", NULL,
         "What each way to save memory gives alone, and what it costs of the step's time, simulated "
         "without noise",
-        OPTION_FLAG, AT(savings)},
+        OPTION_FLAG, AT(memory_request, savings)},
     {"gpu", "FILE|SIZE",
         "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known "
         "ones: what would make it fit, too",
-        OPTION_TEXT, AT(gpu_path)},
+        OPTION_TEXT, AT(memory_request, gpu_path)},
     {0},
 };
 
@@ -144,7 +143,7 @@ const char *memory_said(const struct memory_change *change, struct arena *arena)
     for (int i = 0; i < change->n; i++) {
         const struct scenario_override *one = &change->settings[i];
         const char *option = NULL;
-        for (const struct command_option *at = options; at->name; at++)
+        for (const struct command_option *at = memory_request_options; at->name; at++)
             option = at->kind == OPTION_SETTING && !at->text && strcmp(at->path, one->key) == 0
                          ? at->name
                          : option;
@@ -176,9 +175,9 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
         "tensor", "pipeline", "virtual", "expert", "expert-tensor", "force", "format", NULL};
     static const char *const not_of_capacity[] = {"teach", "savings", NULL};
     static const char *const searched[] = {"micro-batch", "checkpointing"};
-    struct command_option own[sizeof options / sizeof *options];
+    struct command_option own[sizeof memory_request_options / sizeof *memory_request_options];
     request->job.point.options = scenario_default();
-    memcpy(own, options, sizeof own);
+    memcpy(own, memory_request_options, sizeof own);
     if (request->model)
         keep_options(own, of_model, true);
     if (request->capacity)
@@ -187,7 +186,7 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
         for (size_t i = 0; i < sizeof searched / sizeof *searched; i++)
             at->flags |= strcmp(at->name, searched[i]) == 0 ? OPTION_HIDDEN : 0;
     const char *file = request->model ? "FILE" : "MODEL";
-    const struct command_line line = {own, file, doc, COMMON_TABLE, file, AT(name),
+    const struct command_line line = {own, file, doc, COMMON_TABLE, file, AT(memory_request, name),
         .check = request_check, .files = FILES_MODELS};
     command_line_parse(&line, argc, argv, request);
 }

@@ -47,7 +47,7 @@ static void cli_merge_check(void *self, struct argp_state *state)
                 merge->sources.at[i]);
 }
 
-static const struct command_option options[] = {
+static const struct command_option merge_options[] = {
     {"into", "PATH", "The database that takes them; created if missing", OPTION_TEXT,
         .member = offsetof(struct merge, into)},
     {0},
@@ -77,7 +77,7 @@ static void merge_all(const struct merge *merge, struct diag *diag)
 
 int cmd_merge(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = merge_options,
         .args_doc = "FILE.db...",
         .missing = "the databases to merge are missing",
         .take = take_source,

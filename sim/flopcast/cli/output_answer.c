@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double GiB = 0x1p30, PERCENT = 100;
-
 /* ---- one point ---- */
 
 static struct scenario_step output_answer_step_of(const struct scenario_result *result)
@@ -55,17 +53,17 @@ static const char *output_answer_room(struct view *view, const struct exec_memor
             memory->alloc_retries_a_step);
     return arena_printf(view->arena, "%s, %.1f GiB to spare",
         sure_said_to_fit(view->arena, view->sure, peak, memory->capacity_bytes),
-        fmax(0, (memory->capacity_bytes - peak) / GiB));
+        fmax(0, (memory->capacity_bytes - peak) / GIB));
 }
 
 static const char *output_answer_said(struct view *view, int i)
 {
     const struct scenario_result *result = &view->results[i];
     const struct exec_memory *memory = &result->exec.memory;
-    double lacking = (memory->required_bytes - memory->capacity_bytes) / GiB;
+    double lacking = (memory->required_bytes - memory->capacity_bytes) / GIB;
     if (result->exec.status != EXEC_OK)
         return lacking > 0 ? arena_printf(view->arena, "does not fit: %.1f GiB short of %.1f",
-                                 lacking, memory->capacity_bytes / GiB)
+                                 lacking, memory->capacity_bytes / GIB)
                            : "does not fit: what is free lies in gaps between tensors";
     const char *of =
         arena_printf(view->arena, "%s/s a GPU", words_counted(&view->set->points[i].model.shape));

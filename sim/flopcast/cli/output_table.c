@@ -24,8 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double GiB = 0x1p30; /* what PyTorch and nvidia-smi count in */
-
 struct jobs {
     const struct scenario_set *set;
     const struct scenario_result *results;
@@ -94,8 +92,8 @@ static void add_program(const struct jobs *jobs, struct table *table, int i, int
     table_number(table, "bubble", "s", 4, part->bubble_s);
     table_number(table, "host bound", "s", 4, part->host_bound_s);
     table_number(table, "other idle", "s", 4, part->other_idle_s);
-    table_number(table, "HBM peak", "GiB", 1, memory->peak_allocated_bytes / GiB);
-    table_number(table, "reserved", "GiB", 1, memory->peak_reserved_bytes / GiB);
+    table_number(table, "HBM peak", "GiB", 1, memory->peak_allocated_bytes / GIB);
+    table_number(table, "reserved", "GiB", 1, memory->peak_reserved_bytes / GIB);
 }
 
 /* Rows of all points of several programs. */
@@ -329,13 +327,13 @@ static void add_published_memory(struct view *view, struct table *table,
            reserved = point->published.peak_reserved_bytes;
     if (view->published_allocated) {
         output_table_number(table, "published", "peak GiB", RECORD_SPARE_ALLOCATED, allocated > 0,
-            1, allocated / GiB);
+            1, allocated / GIB);
         deviation(table, "% of peak", RECORD_SPARE_ALLOCATED_DEVIATION, ok && allocated > 0,
             memory->peak_allocated_bytes, allocated);
     }
     if (view->published_reserved) {
         output_table_number(table, "published", "reserved GiB", RECORD_SPARE_RESERVED, reserved > 0,
-            1, reserved / GiB);
+            1, reserved / GIB);
         deviation(table, "% of reserved", RECORD_SPARE_RESERVED_DEVIATION, ok && reserved > 0,
             memory->peak_reserved_bytes, reserved);
     }

@@ -22,13 +22,13 @@ static const struct unit {
     enum of_speed of;
     double scale;
     const char *counted; /* what the model must count; NULL: anything */
-} units[] = {{"tokens/s", OF_GPU, 1, "tokens"}, {"tokens/s/GPU", OF_GPU, 1, "tokens"},
+} run_units[] = {{"tokens/s", OF_GPU, 1, "tokens"}, {"tokens/s/GPU", OF_GPU, 1, "tokens"},
     {"tokens/s/job", OF_JOB, 1, "tokens"}, {"images/s", OF_GPU, 1, "images"},
     {"images/s/GPU", OF_GPU, 1, "images"}, {"images/s/job", OF_JOB, 1, "images"},
     {"samples/s", OF_GPU, 1, "samples"}, {"samples/s/GPU", OF_GPU, 1, "samples"},
     {"samples/s/job", OF_JOB, 1, "samples"}, {"s", OF_STEP, 1, NULL}, {"ms", OF_STEP, 1e-3, NULL},
     {"TFLOPS", OF_TFLOPS, 1, NULL}, {"TFLOPS/GPU", OF_TFLOPS, 1, NULL}};
-enum { UNITS = sizeof units / sizeof *units };
+enum { UNITS = sizeof run_units / sizeof *run_units };
 
 /* Behind the last colon; NULL: it is no such value. Commas may part thousands. */
 static const struct unit *read_value(double *out, const char *text)
@@ -44,8 +44,8 @@ static const struct unit *read_value(double *out, const char *text)
     *out = strtod(digits, &end);
     text += strspn(text, " ");
     for (size_t i = 0; i < UNITS && n > 0 && *end == '\0' && *out > 0 && isfinite(*out); i++)
-        if (strcmp(text, units[i].name) == 0)
-            return &units[i];
+        if (strcmp(text, run_units[i].name) == 0)
+            return &run_units[i];
     return NULL;
 }
 

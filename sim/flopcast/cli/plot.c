@@ -54,7 +54,7 @@ static void find_figures(const char **folder, const char **others, struct arena 
     *others = given ? own : NULL;
 }
 
-struct command {
+struct plot_command {
     struct report_plot plot;
     VEC(struct store_choice) choices;
 };
@@ -94,13 +94,13 @@ static void plot_take_size(void *member, const struct argument *argument)
 
 static void take_scenario(void *self, const struct argument *argument)
 {
-    struct command *command = self;
+    struct plot_command *command = self;
     vec_push(&command->choices, (struct store_choice){.scenario = argument->text});
 }
 
 static void take_run(void *self, const struct argument *argument)
 {
-    struct command *command = self;
+    struct plot_command *command = self;
     char *end = NULL;
     long long id = strtoll(argument->text, &end, 10);
     if (end == argument->text || *end)
@@ -122,20 +122,19 @@ static double columns(void)
 
 static void plot_check(void *self, struct argp_state *state)
 {
-    const struct report_plot *plot = &((const struct command *)self)->plot;
+    const struct report_plot *plot = &((const struct plot_command *)self)->plot;
     if (plot->from.given && plot->to.given && plot->from.s >= plot->to.s)
         argp_error(state, "--to must be later than --from");
 }
 
-#define AT(at) .member = offsetof(struct command, plot.at)
-static const struct command_option options[] = {
-    DB_OPTION(struct command, plot.db),
+static const struct command_option plot_options[] = {
+    DB_OPTION(struct plot_command, plot.db),
     {"out", "FILE",
         "The picture, .png, .svg or .pdf; - draws in characters on stdout (default: FIGURE.png)",
-        OPTION_TEXT, AT(out)},
+        OPTION_TEXT, AT(plot_command, plot.out)},
     {"keep-script", NULL,
         "Also write FILE.gp: the gnuplot script with its data, to restyle by hand", OPTION_FLAG,
-        AT(keep_script)},
+        AT(plot_command, plot.keep_script)},
     {"scenario", "NAME",
         "Its newest run, not the newest of all; may be repeated: several in one figure",
         OPTION_TAKE, .take = take_scenario, .flags = OPTION_LIST},
@@ -144,30 +143,31 @@ static const struct command_option options[] = {
     {"where", "EXPR",
         "Only points for which this is true: SQL over results (columns of table point) and "
         "settings, as in \"gpus >= 64 AND fsdp.sharding_strategy = 'FULL_SHARD'\"",
-        OPTION_TEXT, AT(show.where)},
+        OPTION_TEXT, AT(plot_command, plot.show.where)},
     {"x", "SETTING",
         "The setting on the x axis, a number or not, as in --x train.micro_batch (default: "
         "cluster.gpus, or what differs most)",
-        OPTION_TEXT, AT(show.x)},
+        OPTION_TEXT, AT(plot_command, plot.show.x)},
     {"facet", "SETTING", "A panel for each value of this setting (default: where curves are many)",
-        OPTION_TEXT, AT(show.facet)},
+        OPTION_TEXT, AT(plot_command, plot.show.facet)},
     {"size", "WxH",
         "In pixels, cm or in, as in 1600x900, 16x9cm, 6.5x4in (96 pixels to an inch); for - in "
         "characters. Letters grow along (default: 1200 pixels wide, a .pdf 6.5 inches as the text "
         "of a paper, as high as the figure needs)",
-        OPTION_TAKE, AT(size), .take = plot_take_size},
+        OPTION_TAKE, AT(plot_command, plot.size), .take = plot_take_size},
     {"from", "TIME", "Of timeline: from this time of the step on, as in --from 120ms", OPTION_TAKE,
-        AT(from), .take = plot_take_time},
-    {"to", "TIME", "Of timeline: up to this time", OPTION_TAKE, AT(to), .take = plot_take_time},
+        AT(plot_command, plot.from), .take = plot_take_time},
+    {"to", "TIME", "Of timeline: up to this time", OPTION_TAKE, AT(plot_command, plot.to),
+        .take = plot_take_time},
     {0},
 };
 
 int cmd_plot(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = plot_options,
         .args_doc = "FIGURE",
         .one = "figure",
-        AT(figure),
+        AT(plot_command, plot.figure),
         .missing = "a figure is missing, as in: flopcast plot scaling",
         .check = plot_check,
         .doc = "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder "
@@ -180,7 +180,7 @@ int cmd_plot(int argc, char **argv)
                "using \"gpus\":\"step_time_s\"`. `sqlite3 DB .schema` prints tables and views with "
                "units; begin with v_scaling, v_memory and v_breakdown."};
     struct arena arena = ARENA_INIT;
-    struct command command = {0};
+    struct plot_command command = {0};
     find_figures(&command.plot.folder, &command.plot.others, &arena);
     command_line_parse(&line, argc, argv, &command);
     struct report_plot plot = command.plot;

@@ -120,44 +120,43 @@ static void cli_run_check(void *self, struct argp_state *state)
         argp_error(state, "--trace shows one point; give one scenario, not %d", run->files.n);
 }
 
-#define AT(at) .member = offsetof(struct run, at)
-static const struct command_option options[] = {
+static const struct command_option run_options[] = {
     {"db", "PATH",
         "Store each finished point in this database, and take points from it that were simulated "
         "before; created if missing",
-        OPTION_TEXT, AT(db)},
-    {"again", NULL, "Also simulate points that the database has", OPTION_FLAG, AT(again)},
+        OPTION_TEXT, AT(run, db)},
+    {"again", NULL, "Also simulate points that the database has", OPTION_FLAG, AT(run, again)},
     {"set", "KEY=VALUE",
         "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated",
-        OPTION_SET, AT(overrides)},
-    {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
+        OPTION_SET, AT(run, overrides)},
+    {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(run, overrides)},
     JOB_OPTIONS(struct run),
     MEASURED_OPTION(struct run),
     {"format", "FORMAT",
         "table (default), csv, with a column for each swept setting, or json; json also holds "
         "every setting of a point, with its unit and whether it comes from a file, from --set or "
         "is the default",
-        OPTION_NAME, AT(format), .names = records_format_names},
+        OPTION_NAME, AT(run, format), .names = records_format_names},
     {"samples", "K",
         "Also simulate every point K times, with numbers drawn from their standard errors and "
         "other seeds of the noise: median and 90 % interval; what the model leaves out is not in "
         "it",
-        OPTION_SAMPLES, AT(samples)},
+        OPTION_SAMPLES, AT(run, samples)},
     SHARD_OPTION(struct run, "points"),
     {"plan", NULL, "Print the compiled steps, op by op, instead of simulating them", OPTION_FLAG,
-        AT(plan)},
+        AT(run, plan)},
     {"trace", "FILE",
         "Write the last step of the one point as a Chrome trace, .json or .json.gz, for "
         "ui.perfetto.dev",
-        OPTION_TEXT, AT(trace)},
+        OPTION_TEXT, AT(run, trace)},
     {"trace-ranks", "LIST",
         "Ranks in the trace, as 0,8 (default: 0; of a pipeline the first of each stage)",
         OPTION_TAKE, .take = take_trace_ranks, .flags = OPTION_LIST},
     {"chakra", "FOLDER",
         "Write a step of the one point as Chakra execution traces, a file a rank, with the files "
         "of ASTRA-sim",
-        OPTION_TEXT, AT(chakra)},
-    {"quiet", NULL, "Print nothing but errors", OPTION_FLAG, AT(quiet), .letter = 'q'},
+        OPTION_TEXT, AT(run, chakra)},
+    {"quiet", NULL, "Print nothing but errors", OPTION_FLAG, AT(run, quiet), .letter = 'q'},
     {0},
 };
 
@@ -601,7 +600,7 @@ static int cli_run_all(const struct run *run)
 
 int cmd_run(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = run_options,
         .common = COMMON_SIMULATE,
         .args_doc = "FILE...",
         .files = FILES_SCENARIOS,

@@ -23,10 +23,9 @@
 COMMAND(cmd_sensitivity, 10, "sensitivity", 0, "find the numbers that a prediction depends on",
     "flopcast sensitivity gpt2_ddp_v100 --set cluster.gpus=8");
 
-static const double PERCENT = 100;
-enum { TOP = 15, MOST_ITEMS = 100000 };
+enum { TOP = 15, MOST_NUMBERS = 100000 };
 
-struct command {
+struct sensitivity_command {
     const char *file, *db;
     int top;
     enum records_format format;
@@ -34,17 +33,16 @@ struct command {
     struct arena arena;
 };
 
-#define AT(at) .member = offsetof(struct command, at)
-static const struct command_option options[] = {
+static const struct command_option sensitivity_options[] = {
     {"set", "KEY=VALUE", "Set an option, as in --set cluster.gpus=64; may be repeated", OPTION_SET,
-        AT(overrides)},
-    {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
-    JOB_OPTIONS(struct command),
+        AT(sensitivity_command, overrides)},
+    {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(sensitivity_command, overrides)},
+    JOB_OPTIONS(struct sensitivity_command),
     {"db", "PATH", "Store the result in this database, for `flopcast plot sensitivity`",
-        OPTION_TEXT, AT(db)},
+        OPTION_TEXT, AT(sensitivity_command, db)},
     {"top", "N", "table: the N parameters with the largest effect (default: 15)", OPTION_COUNT,
-        AT(top), .most = MOST_ITEMS},
-    RECORDS_OPTION(struct command),
+        AT(sensitivity_command, top), .most = MOST_NUMBERS},
+    RECORDS_OPTION(struct sensitivity_command),
     {0},
 };
 
@@ -99,8 +97,8 @@ static void sensitivity_fill(struct rows *rows, const struct sensitivity *s,
     rows_text(rows, COLUMN("source", "source", .spare = 1), source_of(part));
 }
 
-static void sensitivity_print(FILE *out, const struct rows *rows, const struct command *command,
-    const struct sensitivity *s, const char *point)
+static void sensitivity_print(FILE *out, const struct rows *rows,
+    const struct sensitivity_command *command, const struct sensitivity *s, const char *point)
 {
     if (command->format == RECORDS_TABLE)
         fprintf(out, "%s: %.2f TFLOPS per GPU\n\n", point, s->tflops_per_gpu);
@@ -127,7 +125,8 @@ static void sensitivity_keep(const char *db, const struct rows *rows, const stru
     rows_keep(rows, db, "sensitivity", head, sizeof head / sizeof *head, diag);
 }
 
-static void sensitivity_run(struct command *command, struct scenario_set *set, struct diag *diag)
+static void sensitivity_run(
+    struct sensitivity_command *command, struct scenario_set *set, struct diag *diag)
 {
     const struct scenario_point *point = &set->points[0];
     struct scenario_uncertainty uncertainty;
@@ -153,12 +152,12 @@ static void sensitivity_run(struct command *command, struct scenario_set *set, s
 
 int cmd_sensitivity(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = sensitivity_options,
         .common = COMMON_SIMULATE,
         .args_doc = "SCENARIO",
         .files = FILES_SCENARIOS,
         .one = "scenario",
-        AT(file),
+        AT(sensitivity_command, file),
         .missing = "a scenario file is missing",
         .doc = "What a prediction depends on: every number that has an error, one at a time, one "
                "standard error lower and higher; the one with the largest effect first.\v"
@@ -167,7 +166,7 @@ int cmd_sensitivity(int argc, char **argv)
                "for measured ones. The scenario must be one point. Effects are half of what the "
                "logarithm of speed changes by; their squares add up to the variance of samples, as "
                "far as the step is a product of powers of the numbers."};
-    struct command command = {.top = TOP};
+    struct sensitivity_command command = {.top = TOP};
     command_line_parse(&line, argc, argv, &command);
     struct diag diag = DIAG_INIT;
     struct scenario_set set;

@@ -169,7 +169,7 @@ struct one_file {
     const char *path;
     enum records_format format;
 };
-static const struct command_option options[] = {RECORDS_OPTION(struct one_file), {0}};
+static const struct command_option topology_options[] = {RECORDS_OPTION(struct one_file), {0}};
 
 int cmd_topology(int argc, char **argv)
 {
@@ -178,7 +178,7 @@ int cmd_topology(int argc, char **argv)
         argv[1] = whole;
         return cmd_elsewhere(argc - 1, argv + 1);
     }
-    const struct command_line line = {options, "FILE",
+    const struct command_line line = {topology_options, "FILE",
         "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and "
         "source. FILE is one of topologies/clusters, nodes or gpus.\v'flopcast topology import "
         "--help': a node from what a machine says about itself.",

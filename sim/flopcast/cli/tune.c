@@ -253,51 +253,50 @@ static void tune_watch_end(struct tune_watch *watch)
 
 enum { MAX_COUNT = 1 << 20 };
 
-#define AT(at) .member = offsetof(struct tune_command, at)
-static const struct command_option options[] = {
+static const struct command_option tune_options[] = {
     {"set", "KEY=VALUE",
         "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this "
         "value alone; may be repeated",
-        OPTION_SET, AT(overrides)},
+        OPTION_SET, AT(tune_command, overrides)},
     {"strategy", "S",
         "all: every strategy with the stack that people run it with (the default of a model), or "
         "one, as in fsdp, fsdp2, megatron, zero3, ddp",
-        OPTION_TEXT, AT(strategy)},
+        OPTION_TEXT, AT(tune_command, strategy)},
     JOB_SEARCHED_OPTIONS(struct tune_command),
     {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens",
-        OPTION_NAME, AT(by), .names = tune_order_names},
+        OPTION_NAME, AT(tune_command, by), .names = tune_order_names},
     PRICE_OPTION(struct tune_command),
     {"tokens", "N",
         "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, "
         "M, B and T are powers of 1000",
-        OPTION_TAKE, AT(tokens), .take = argument_tokens},
+        OPTION_TAKE, AT(tune_command, tokens), .take = argument_tokens},
     {"max-batch", "N", "Largest micro-batch tried (default: 64)", OPTION_COUNT,
-        AT(options.max_batch), .most = MAX_COUNT},
+        AT(tune_command, options.max_batch), .most = MAX_COUNT},
     {"global-batch", "N",
         "Sequences a step of the whole job: micro-batches accumulate to it (default: free)",
-        OPTION_COUNT, AT(options.global_batch), .most = 1 << 30},
+        OPTION_COUNT, AT(tune_command, options.global_batch), .most = 1 << 30},
     {"limit", "N",
         "Simulate at most N candidates, the most promising first: those with the least lower bound "
         "(default: 1000)",
-        OPTION_COUNT, AT(options.max_simulations), .most = MAX_COUNT},
+        OPTION_COUNT, AT(tune_command, options.max_simulations), .most = MAX_COUNT},
     {"top", "N",
         "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are "
         "one",
-        OPTION_COUNT, AT(top), .most = MAX_COUNT},
+        OPTION_COUNT, AT(tune_command, top), .most = MAX_COUNT},
     {"db", "PATH",
         "Keep each simulation in this database, and take from it what was simulated before; "
         "created if missing",
-        OPTION_TEXT, AT(db)},
+        OPTION_TEXT, AT(tune_command, db)},
     SHARD_OPTION(struct tune_command, "simulations"),
     MEASURED_OPTION(struct tune_command),
     {"format", "FORMAT", "table (default), or csv or json: every candidate", OPTION_NAME,
-        AT(format), .names = records_format_names},
+        AT(tune_command, format), .names = records_format_names},
     {"emit", "TRAINER",
         "torchtitan, megatron or automodel: write the best that this trainer can run as its own "
         "options, which `flopcast scenario import` reads back as the same job",
-        OPTION_TAKE, AT(emit), .take = tune_emit_take},
+        OPTION_TAKE, AT(tune_command, emit), .take = tune_emit_take},
     {"out", "FILE", "Where --emit writes (default: stdout, and the answer to stderr)", OPTION_TEXT,
-        AT(out)},
+        AT(tune_command, out)},
     {0},
 };
 
@@ -445,12 +444,12 @@ static void tune_answer(struct tune_command *command, const struct scenario_set 
 
 int cmd_tune(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = tune_options,
         .common = COMMON_SIMULATE,
         .args_doc = "SCENARIO|MODEL",
         .files = FILES_SCENARIOS,
         .one = "scenario",
-        AT(file),
+        AT(tune_command, file),
         .missing = "a scenario file, or a model, is missing",
         .check = tune_check,
         .doc = "Of a model (its name, config.json or folder): search all strategies, Megatron's "

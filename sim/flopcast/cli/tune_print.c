@@ -57,7 +57,7 @@ static void find_swept(struct vary *out, const struct scenario_set *set,
     vec_free(&all.options);
 }
 
-static const double GTOKENS = 1e9, S_PER_DAY = 86400;
+static const double GTOKENS = 1e9;
 
 static double days(const struct tune_print *print, const struct tune_rates *rates)
 {

@@ -47,19 +47,18 @@ struct explain {
     struct diag skipped, unexplained; /* curves that are out of memory: as warnings, as errors */
 };
 
-#define AT(at) .member = offsetof(struct explain, at)
-static const struct command_option options[] = {
+static const struct command_option waterfall_options[] = {
     {"from", "GPUS", "The small cluster (default: the smallest of the scenario)", OPTION_TEXT,
-        AT(from)},
-    {"to", "GPUS", "The large cluster (default: the largest)", OPTION_TEXT, AT(to)},
+        AT(explain, from)},
+    {"to", "GPUS", "The large cluster (default: the largest)", OPTION_TEXT, AT(explain, to)},
     {"set", "KEY=VALUE", "Set an option, as in --set train.micro_batch=16; may be repeated",
-        OPTION_SET, AT(overrides)},
-    {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
+        OPTION_SET, AT(explain, overrides)},
+    {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(explain, overrides)},
     JOB_OPTIONS(struct explain),
     {"db", "PATH", "Store the parts in this database, for `flopcast plot waterfall`", OPTION_TEXT,
-        AT(db)},
+        AT(explain, db)},
     {"top", "N", "Show the N longest items of the critical path, and of collectives (default: 12)",
-        OPTION_COUNT, AT(top), .most = MOST_ITEMS},
+        OPTION_COUNT, AT(explain, top), .most = MOST_ITEMS},
     RECORDS_OPTION(struct explain),
     {0},
 };
@@ -461,8 +460,9 @@ static void waterfall_load(struct scenario_set *set, struct explain *explain, st
 
 int cmd_waterfall(int argc, char **argv)
 {
-    const struct command_line line = {options, "SCENARIO", doc, COMMON_SIMULATE, "scenario",
-        AT(file), .missing = "a scenario file is missing", .files = FILES_SCENARIOS};
+    const struct command_line line = {waterfall_options, "SCENARIO", doc, COMMON_SIMULATE,
+        "scenario", AT(explain, file), .missing = "a scenario file is missing",
+        .files = FILES_SCENARIOS};
     struct explain explain = {.top = 12};
     command_line_parse(&line, argc, argv, &explain);
     struct diag diag = DIAG_INIT;

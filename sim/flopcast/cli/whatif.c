@@ -1,10 +1,10 @@
 /* `flopcast whatif`: a scenario as it is and changed, side by side, with difference and ratio.
  *
- * The base and each change are a struct variant with its own set of points. All get what --base
- * says, a change gets its own settings behind that. Points are compared one by one in the order
- * of the sweep, so sets must have equally many; where they do not, the message names the setting
- * that sweeps. Each is simulated with rank 0 traced, for its collectives, which changes nothing
- * in the result.
+ * The base and each change are a struct whatif_variant with its own set of points. All get what
+ * --base says, a change gets its own settings behind that. Points are compared one by one in the
+ * order of the sweep, so sets must have equally many; where they do not, the message names the
+ * setting that sweeps. Each is simulated with rank 0 traced, for its collectives, which changes
+ * nothing in the result.
  *
  * What is subtle: steps of the two sides may have different numbers of tokens (another batch,
  * more GPUs); then speeds are compared and not step times. A point that is out of memory shows
@@ -37,7 +37,7 @@ COMMAND(cmd_whatif, 14, "whatif", 0, "compare a scenario with changed ones, side
 enum { MOST_COLLECTIVES = 6 }; /* of a side, in a table */
 
 /* The scenario as it is, or a changed one: what is set on top of what holds for all. */
-struct variant {
+struct whatif_variant {
     VEC(struct scenario_override) overrides;
     const char *label; /* "train.micro_batch=16 run.seed=2" */
     struct scenario_set set;
@@ -54,13 +54,13 @@ struct whatif {
     struct own_texts measured;
     struct own_runs own;
     struct sure sure;
-    VEC(struct variant) variants; /* the first is the scenario as it is */
+    VEC(struct whatif_variant) variants; /* the first is the scenario as it is */
     struct arena arena;
 };
 
 static void begin_variant(struct whatif *whatif, const char *label)
 {
-    vec_push(&whatif->variants, (struct variant){.label = label});
+    vec_push(&whatif->variants, (struct whatif_variant){.label = label});
 }
 
 static void take_change(void *self, const struct argument *argument)
@@ -68,7 +68,7 @@ static void take_change(void *self, const struct argument *argument)
     struct whatif *whatif = self;
     if (whatif->variants.n == 1)
         begin_variant(whatif, "");
-    struct variant *variant = &whatif->variants.at[whatif->variants.n - 1];
+    struct whatif_variant *variant = &whatif->variants.at[whatif->variants.n - 1];
     vec_push(&variant->overrides, argument_override(argument, &whatif->arena));
     variant->label = arena_printf(
         &whatif->arena, "%s%s%s", variant->label, *variant->label ? " " : "", argument->text);
@@ -93,7 +93,7 @@ static void whatif_check(void *self, struct argp_state *state)
         argp_error(state, "a change is missing, as in --set train.micro_batch=16");
 }
 
-static const struct command_option options[] = {
+static const struct command_option whatif_options[] = {
     {"set", "KEY=VALUE", "The change; several together are one changed scenario", OPTION_TAKE,
         .take = take_change, .flags = OPTION_KEYS},
     {"or", NULL, "Changes after this are another changed scenario", OPTION_TAKE, .take = take_or,
@@ -138,7 +138,7 @@ static const char *swept_keys(
 /* Points are compared in the order of the sweep, so every changed scenario has to have as many. */
 static void whatif_load(struct whatif *whatif, int v, struct diag *diag)
 {
-    struct variant *variant = &whatif->variants.at[v], *base = &whatif->variants.at[0];
+    struct whatif_variant *variant = &whatif->variants.at[v], *base = &whatif->variants.at[0];
     struct overrides all = {0};
     for (int i = 0; i < whatif->overrides.list.n; i++)
         overrides_push(&all, whatif->overrides.names.at[i], whatif->overrides.list.at[i]);
@@ -161,7 +161,7 @@ static void whatif_load(struct whatif *whatif, int v, struct diag *diag)
         keys);
 }
 
-static void whatif_simulate(struct variant *variant, struct arena *arena, struct diag *diag)
+static void whatif_simulate(struct whatif_variant *variant, struct arena *arena, struct diag *diag)
 {
     static const int rank_0 = 0; /* whose collectives are looked at; that changes nothing */
     for (int i = 0; i < variant->set.n_points; i++) {
@@ -182,7 +182,7 @@ static void whatif_simulate(struct variant *variant, struct arena *arena, struct
 }
 
 /* Speeds of a variant's points, given what was measured. */
-static void take_given(struct whatif *whatif, struct variant *variant)
+static void take_given(struct whatif *whatif, struct whatif_variant *variant)
 {
     variant->given = ARENA_ARRAY(&whatif->arena, const struct sure_range *, variant->set.n_points);
     for (int i = 0; i < variant->set.n_points; i++)
@@ -191,7 +191,7 @@ static void take_given(struct whatif *whatif, struct variant *variant)
 }
 
 /* All points are what they are as it is. */
-static bool is_same(const struct variant *base, const struct variant *changed)
+static bool is_same(const struct whatif_variant *base, const struct whatif_variant *changed)
 {
     for (int i = 0; i < base->set.n_points; i++) {
         struct scenario_identity one, other;
@@ -215,7 +215,7 @@ static bool is_all_the_same(const struct whatif *whatif)
 static void whatif_release(struct whatif *whatif)
 {
     for (int v = 0; v < whatif->variants.n; v++) {
-        struct variant *variant = &whatif->variants.at[v];
+        struct whatif_variant *variant = &whatif->variants.at[v];
         for (int i = 0; variant->arenas && i < variant->set.n_points; i++)
             arena_release(&variant->arenas[i]);
         free(variant->arenas);
@@ -239,13 +239,13 @@ struct quantity_row {
     int digits;
     bool given; /* speed given what was measured */
 };
-static const double MS = 1e3, PERCENT = 100, GIB = 1 / 0x1p30;
+static const double PER_GIB = 1 / 0x1p30;
 
 struct quantity_rows {
     VEC(struct quantity_row) list;
 };
 
-static double comm_value(const struct variant *variant, int point, size_t offset)
+static double comm_value(const struct whatif_variant *variant, int point, size_t offset)
 {
     return *(const double *)(const void *)((const char *)&variant->comms[point] + offset);
 }
@@ -258,7 +258,8 @@ static void add_comm_row(struct quantity_rows *rows, const struct whatif *whatif
     for (int v = 0; v < whatif->variants.n; v++)
         any = any || comm_value(&whatif->variants.at[v], point, offset) > 0;
     if (any)
-        vec_push(&rows->list, (struct quantity_row){cell, NULL, name, "ms", MS, offset, 1, false});
+        vec_push(
+            &rows->list, (struct quantity_row){cell, NULL, name, "ms", MS_PER_S, offset, 1, false});
 }
 
 /* What is compared of a point; free the list. Rows that no variant has (bubble without stages,
@@ -271,12 +272,12 @@ static struct quantity_rows quantities(struct whatif *whatif, int point)
         {"tokens_per_s_per_gpu", NULL, NULL, "", 1, 0, 0, false}, /* or images, samples */
         {"tokens_per_s_per_gpu_given", NULL, "  given what was measured", "", 1, 0, 0, true},
         {"mfu", NULL, "MFU", "%", PERCENT, 0, 2, false},
-        {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 0, 1, false},
-        {"bubble_s", NULL, "bubble", "ms", MS, 0, 1, false},
-        {"contention_s", NULL, "slower by comm", "ms", MS, 0, 1, false},
-        {"host_bound_s", NULL, "host-bound", "ms", MS, 0, 1, false},
-        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 0, 2, false},
-        {"peak_reserved_bytes", NULL, "reserved", "GiB", GIB, 0, 2, false},
+        {"exposed_comm_s", NULL, "exposed comm", "ms", MS_PER_S, 0, 1, false},
+        {"bubble_s", NULL, "bubble", "ms", MS_PER_S, 0, 1, false},
+        {"contention_s", NULL, "slower by comm", "ms", MS_PER_S, 0, 1, false},
+        {"host_bound_s", NULL, "host-bound", "ms", MS_PER_S, 0, 1, false},
+        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", PER_GIB, 0, 2, false},
+        {"peak_reserved_bytes", NULL, "reserved", "GiB", PER_GIB, 0, 2, false},
     };
     struct arena *arena = &whatif->arena;
     struct quantity_rows rows = {0};
@@ -307,7 +308,7 @@ static const struct record_cell *find_cell(const struct record *record, const ch
 
 /* False where the point has no such value. */
 static bool whatif_value_of(
-    double *value, const struct variant *variant, int point, const struct quantity_row *row)
+    double *value, const struct whatif_variant *variant, int point, const struct quantity_row *row)
 {
     if (row->given) {
         const struct scenario_result *result = &variant->results[point];
@@ -329,7 +330,7 @@ static bool whatif_value_of(
 }
 
 /* "397", or given what was measured "397 (350-463)"; "OOM". */
-static const char *whatif_said(const struct variant *variant, int point,
+static const char *whatif_said(const struct whatif_variant *variant, int point,
     const struct quantity_row *row, bool has, double value, struct arena *arena)
 {
     if (has && row->given)
@@ -343,7 +344,7 @@ static void print_cells(
 {
     struct arena *arena = &whatif->arena;
     double before = 0, after = 0;
-    const struct variant *base = &whatif->variants.at[0];
+    const struct whatif_variant *base = &whatif->variants.at[0];
     bool had = whatif_value_of(&before, base, point, row);
     const char *name = row->name;
     if (!name)
@@ -352,7 +353,7 @@ static void print_cells(
     table_text(table, "", "", *row->unit ? arena_printf(arena, "%s, %s", name, row->unit) : name);
     table_number_as(table, "as it is", "", whatif_said(base, point, row, had, before, arena));
     for (int v = 1; v < whatif->variants.n; v++) {
-        const struct variant *changed = &whatif->variants.at[v];
+        const struct whatif_variant *changed = &whatif->variants.at[v];
         bool has = whatif_value_of(&after, changed, point, row);
         table_number_as(table, arena_printf(arena, "(%d)", v), "",
             whatif_said(changed, point, row, has, after, arena));
@@ -379,7 +380,7 @@ static void whatif_print_ooms(FILE *out, const struct whatif *whatif, int point)
 /* Both sides fit. tokens is of a step of the whole job, and exactly 1 where it is the same up to
  * rounding. */
 static struct scenario_change change_of(
-    const struct variant *base, const struct variant *changed, int point)
+    const struct whatif_variant *base, const struct whatif_variant *changed, int point)
 {
     const struct scenario_result *before = &base->results[point], *after = &changed->results[point];
     double time = after->exec.step_time_s / before->exec.step_time_s;
@@ -392,7 +393,7 @@ static struct scenario_change change_of(
         time, same ? 1 : tokens, words_counted(&base->set.points[point].model.shape)};
 }
 
-static bool fits(const struct variant *variant, int point)
+static bool fits(const struct whatif_variant *variant, int point)
 {
     return variant->results[point].exec.status == EXEC_OK;
 }
@@ -401,7 +402,7 @@ static bool fits(const struct variant *variant, int point)
 static void whatif_print_comm(FILE *out, struct whatif *whatif, int point)
 {
     struct arena *arena = &whatif->arena;
-    const struct variant *base = &whatif->variants.at[0];
+    const struct whatif_variant *base = &whatif->variants.at[0];
     int n = 0, shown = 0;
     struct comm_side *sides = ARENA_ARRAY(arena, struct comm_side, whatif->variants.n);
     for (int v = 0; v < whatif->variants.n; v++) {
@@ -416,7 +417,7 @@ static void whatif_print_comm(FILE *out, struct whatif *whatif, int point)
     comm_table(out, sides, n, MOST_COLLECTIVES, arena);
     const char *channels = "";
     for (int v = 0; v < whatif->variants.n; v++) {
-        const struct variant *variant = &whatif->variants.at[v];
+        const struct whatif_variant *variant = &whatif->variants.at[v];
         const struct hw *hw = &variant->set.points[point].hw;
         if (variant->results[point].exec.status != EXEC_OK)
             continue;
@@ -429,7 +430,7 @@ static void whatif_print_comm(FILE *out, struct whatif *whatif, int point)
     }
     double before_s = base->results[point].exec.step_time_s;
     for (int v = 1; v < whatif->variants.n && before_s > 0; v++) {
-        const struct variant *variant = &whatif->variants.at[v];
+        const struct whatif_variant *variant = &whatif->variants.at[v];
         if (variant->results[point].exec.status != EXEC_OK)
             continue;
         struct scenario_change change = change_of(base, variant, point);
@@ -456,7 +457,7 @@ static int by_change(const void *a, const void *b)
  * of least and most change. */
 static const char *verdict(struct whatif *whatif, int v)
 {
-    const struct variant *base = &whatif->variants.at[0], *changed = &whatif->variants.at[v];
+    const struct whatif_variant *base = &whatif->variants.at[0], *changed = &whatif->variants.at[v];
     struct arena *arena = &whatif->arena;
     int n = 0, all = base->set.n_points;
     bool speeds = false;
@@ -497,7 +498,7 @@ static const char *verdict(struct whatif *whatif, int v)
 
 static void whatif_print_table(FILE *out, struct whatif *whatif)
 {
-    const struct variant *base = &whatif->variants.at[0];
+    const struct whatif_variant *base = &whatif->variants.at[0];
     for (int v = 1; v < whatif->variants.n; v++)
         words_paragraph(out, arena_printf(&whatif->arena, "(%d) %s: %s.", v,
                                  whatif->variants.at[v].label, verdict(whatif, v)));
@@ -520,14 +521,14 @@ static void whatif_print_table(FILE *out, struct whatif *whatif)
 /* In base SI, empty where a point is out of memory. */
 static void whatif_print_records(FILE *out, struct whatif *whatif)
 {
-    const struct variant *base = &whatif->variants.at[0];
+    const struct whatif_variant *base = &whatif->variants.at[0];
     int n = whatif->variants.n - 1;
     struct records records = records_begin(out, whatif->format);
     for (int i = 0; i < n * base->set.n_points; i++) {
         int point = i / n;
         struct quantity_rows rows = quantities(whatif, point);
         for (int q = 0; q < rows.list.n; q++) {
-            const struct variant *changed = &whatif->variants.at[1 + i % n];
+            const struct whatif_variant *changed = &whatif->variants.at[1 + i % n];
             struct quantity_row row = rows.list.at[q];
             row.scale = 1;
             double before = 0, after = 0;
@@ -550,7 +551,7 @@ static void whatif_print_records(FILE *out, struct whatif *whatif)
 
 int cmd_whatif(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = whatif_options,
         .common = COMMON_SIMULATE,
         .args_doc = "SCENARIO",
         .files = FILES_SCENARIOS,

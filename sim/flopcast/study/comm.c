@@ -200,8 +200,6 @@ enum coll_bound scenario_comm_most(const double bound_s[COLL_BOUND_COUNT])
 
 /* ---- what binds the collectives of a step, in words ---- */
 
-static const double PERCENT = 100, MS = 1e3;
-
 const char *scenario_comm_name(struct arena *arena, const struct scenario_comm_item *item)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -310,11 +308,11 @@ const char *scenario_comm_sentence(
     const char *text = arena_printf(arena,
         "%s: collectives take %.1f ms of rank 0's last step of %.1f ms, and %.1f %% of that is "
         "hidden behind compute. They are bound by %s; hops and steps are %.0f %% of their time.",
-        label, MS * comm->moving_s, MS * comm->step_s, hidden(comm),
+        label, MS_PER_S * comm->moving_s, MS_PER_S * comm->step_s, hidden(comm),
         comm_shares(arena, comm, false, hw), PERCENT * comm->latency_s / comm->moving_s);
     return comm->exposed_s > 0
                ? arena_printf(arena, "%s Of the %.1f ms that are exposed in that step: %s.", text,
-                     MS * comm->exposed_s, comm_shares(arena, comm, true, hw))
+                     MS_PER_S * comm->exposed_s, comm_shares(arena, comm, true, hw))
                : text;
 }
 
@@ -394,7 +392,7 @@ const char *scenario_comm_change(struct arena *arena, const char *label,
         return arena_printf(arena, "%s.", text);
     return arena_printf(arena,
         "%s. Of what is exposed in rank 0's last step (%.1f ms before, %.1f ms after) it is %s.",
-        text, MS * before->exposed_s, MS * after->exposed_s,
+        text, MS_PER_S * before->exposed_s, MS_PER_S * after->exposed_s,
         before_and_after(arena, most_of(before->exposed_bound_s, before->exposed_wait_s),
             most_of(after->exposed_bound_s, after->exposed_wait_s)));
 }

@@ -14,7 +14,7 @@
 
 #define DS "deepspeed_config."
 #define FP8 "fp8_config."
-#define MEG "megatron_lm_config.megatron_lm_"
+#define MEGATRON_LM "megatron_lm_config.megatron_lm_"
 #define DEGREE "parallelism_config.parallelism_config_"
 /* The DeepSpeed file that a configuration names, in its own folder where it is relative. */
 static enum status read_named(struct configuration *config, const char *path, struct diag *diag)

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <zlib.h>
 
-struct reader {
+struct chakra_reader {
     gzFile file;
     const char *path;
     uint8_t *bytes; /* of the message */
@@ -25,7 +25,7 @@ struct reader {
     struct diag *diag;
 };
 
-static enum status chakra_read_refuse(const struct reader *r, const char *why)
+static enum status chakra_read_refuse(const struct chakra_reader *r, const char *why)
 {
     return diag_input(r->diag, (struct source_pos){.file = r->path}, "at byte %lld, node %d: %s",
         r->at, r->out->nodes.n, why);
@@ -33,7 +33,7 @@ static enum status chakra_read_refuse(const struct reader *r, const char *why)
 
 /* The next message; *n 0 of an empty one, ended: the file has no more. More than five bytes of a
  * length are no length. */
-static enum status chakra_read_next(struct reader *r, bool *ended)
+static enum status chakra_read_next(struct chakra_reader *r, bool *ended)
 {
     static const char cut[] = "the file is cut, damaged, or no Chakra trace";
     enum { BITS = 7, MOST_SHIFT = 28 };
@@ -102,8 +102,8 @@ static const ChakraProtoMsg__AttributeProto *chakra_read_find(
     return NULL;
 }
 
-static enum status chakra_read_take(
-    struct reader *r, const ChakraProtoMsg__Node *node, const char *name, bool needed, int64_t *out)
+static enum status chakra_read_take(struct chakra_reader *r, const ChakraProtoMsg__Node *node,
+    const char *name, bool needed, int64_t *out)
 {
     const ChakraProtoMsg__AttributeProto *attribute = chakra_read_find(node, name);
     *out = 0;
@@ -117,7 +117,7 @@ static enum status chakra_read_take(
 }
 
 static enum status chakra_read_take_group(
-    struct reader *r, const ChakraProtoMsg__Node *node, const char **out)
+    struct chakra_reader *r, const ChakraProtoMsg__Node *node, const char **out)
 {
     const ChakraProtoMsg__AttributeProto *attribute = chakra_read_find(node, "pg_name");
     int64_t number = 0;
@@ -137,7 +137,7 @@ static enum status chakra_read_take_group(
 
 /* A barrier has no size and becomes -1; gather and scatter are no collectives of NCCL. */
 static enum status chakra_read_fill_collective(
-    struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+    struct chakra_reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     static const int kinds[] = {
         [CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_REDUCE] = COLL_ALL_REDUCE,
@@ -165,7 +165,7 @@ static enum status chakra_read_fill_collective(
 }
 
 static enum status chakra_read_fill_message(
-    struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+    struct chakra_reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     int64_t size = 0;
     enum status status = chakra_read_take(r, node, "comm_size", true, &size);
@@ -178,7 +178,7 @@ static enum status chakra_read_fill_message(
 }
 
 static enum status fill_work(
-    struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+    struct chakra_reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     int64_t flop = 0, bytes = 0;
     enum status status = chakra_read_take(r, node, "num_ops", false, &flop);
@@ -192,7 +192,7 @@ static enum status fill_work(
 }
 
 static enum status chakra_read_fill(
-    struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+    struct chakra_reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     static const uint64_t LONGEST_US = 1000000000000; /* eleven days */
     int64_t on_cpu = 0;
@@ -215,7 +215,7 @@ static enum status chakra_read_fill(
                : fill_work(r, out, node);
 }
 
-static enum status read_node(struct reader *r)
+static enum status read_node(struct chakra_reader *r)
 {
     ChakraProtoMsg__Node *node = chakra_proto_msg__node__unpack(NULL, r->n, r->bytes);
     if (!node)
@@ -235,7 +235,7 @@ static enum status read_node(struct reader *r)
     return status;
 }
 
-static enum status chakra_read_head(struct reader *r)
+static enum status chakra_read_head(struct chakra_reader *r)
 {
     ChakraProtoMsg__GlobalMetadata *head =
         chakra_proto_msg__global_metadata__unpack(NULL, r->n, r->bytes);
@@ -249,7 +249,7 @@ enum status chakra_read(
     struct chakra_trace *out, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = (struct chakra_trace){{0}, {0}};
-    struct reader r = {
+    struct chakra_reader r = {
         .path = path, .out = out, .arena = arena, .diag = diag, .file = gzopen(path, "rb")};
     if (!r.file)
         return diag_input(diag, (struct source_pos){path, 1, 1},

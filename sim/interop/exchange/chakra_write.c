@@ -59,7 +59,6 @@ static int dimensions(const struct plan *plan, const struct hw *hw)
  * second one of size 1. */
 static void write_network(FILE *out, const struct plan *plan, const struct hw *hw)
 {
-    static const double GIB = 0x1p30; /* its GB */
     int per_node = hw_ranks_of_node(hw, plan->mesh.ranks), nodes = plan->mesh.ranks / per_node;
     bool two = dimensions(plan, hw) == 2;
     double nic_Bps = two ? coll_node_Bps(hw) / per_node : 0;

@@ -66,7 +66,7 @@ static int emit_shape_compare(struct shaper *shaper, const struct config_table *
     return n;
 }
 
-enum { WORST = 1 << 30, A_KEY = 1 << 10 };
+enum { SHAPE_WORST = 1 << 30, A_KEY = 1 << 10 };
 
 /* As emit.c's: 0: the shape, without an assumption. differ: its keys go there. */
 static int emit_shape_value_of(struct shaper *shaper, const char **differ)
@@ -92,7 +92,7 @@ static int emit_shape_value_of(struct shaper *shaper, const char **differ)
     }
     if (diag.worst == STATUS_OK)
         configuration_finish(&config, &given, &diag);
-    int value = WORST;
+    int value = SHAPE_WORST;
     FILE *out = xmemstream(&text, &n);
     configuration_write_model(out, &config, "emitted");
     fclose(out);
@@ -184,8 +184,8 @@ void emit_shape(struct emit_draft *draft, const struct importer *importer,
     int own = draft->options.n;
     emit_shape_compare(&shaper, &model_shape_table, 0, "", NULL, arena);
     emit_shape_begin(&shaper);
-    int best = WORST;
-    for (int before = WORST + 1; best > 0 && best < before;) {
+    int best = SHAPE_WORST;
+    for (int before = SHAPE_WORST + 1; best > 0 && best < before;) {
         before = best;
         for (int i = 0; i < importer->rules.n; i++) {
             const struct rule *rule = &importer->rules.list[i];
@@ -196,7 +196,7 @@ void emit_shape(struct emit_draft *draft, const struct importer *importer,
         }
     }
     emit_shape_value_of(&shaper, &draft->unsaid);
-    if (best == WORST) { /* a family that arguments do not give */
+    if (best == SHAPE_WORST) { /* a family that arguments do not give */
         draft->options.n = own;
         draft->unsaid = "its shape";
     }

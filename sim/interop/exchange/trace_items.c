@@ -152,7 +152,7 @@ static struct item *launches_of(struct items *items, int *n)
 
 /* ---- the walk ---- */
 
-struct walk {
+struct items_walk {
     struct items *items;
     struct queue_of_launches queue;
     ps_t at;            /* where the host is */
@@ -160,7 +160,7 @@ struct walk {
     VEC(int) of_stream; /* waits of streams that their next launch takes, places in trace->waits */
 };
 
-static void push_host(struct walk *walk, ps_t until)
+static void push_host(struct items_walk *walk, ps_t until)
 {
     if (until > walk->at)
         vec_push(&walk->items->list,
@@ -171,7 +171,7 @@ static void push_host(struct walk *walk, ps_t until)
 
 /* The host goes on at the end of what it waited for; what it takes after that is its own. */
 static void trace_items_push_wait(
-    struct walk *walk, const struct trace_wait *wait, ps_t start, ps_t end)
+    struct items_walk *walk, const struct trace_wait *wait, ps_t start, ps_t end)
 {
     push_host(walk, start);
     vec_push(&walk->items->list, (struct item){.kind = ITEM_WAIT,
@@ -183,7 +183,7 @@ static void trace_items_push_wait(
     walk->at = trace_items_later(walk->at, end);
 }
 
-static void take_waits_of_stream(struct walk *walk, const struct item *launch)
+static void take_waits_of_stream(struct items_walk *walk, const struct item *launch)
 {
     const struct trace *trace = walk->items->trace;
     int kept = 0;
@@ -199,7 +199,7 @@ static void take_waits_of_stream(struct walk *walk, const struct item *launch)
 }
 
 /* For how long of a call the host was blocked by a full queue. */
-static ps_t blocked(struct walk *walk, ps_t start, ps_t end)
+static ps_t blocked(struct items_walk *walk, ps_t start, ps_t end)
 {
     ps_t above = end - start - walk->usual;
     int ahead = ahead_of_gpu(&walk->queue, start);
@@ -207,7 +207,7 @@ static ps_t blocked(struct walk *walk, ps_t start, ps_t end)
 }
 
 /* host is the time that the host took for itself before and in the call. */
-static void push_launch(struct walk *walk, struct item launch)
+static void push_launch(struct items_walk *walk, struct item launch)
 {
     ps_t called = launch.activity->launched, own;
     bool known = called != PS_NEVER, waits = returns_when_done(launch.activity);
@@ -249,7 +249,7 @@ static ps_t usual_launch(const struct trace *trace, const struct item *launches,
 static void walk_host(struct items *items, const struct item *launches, int n)
 {
     const struct trace *trace = items->trace;
-    struct walk walk = {
+    struct items_walk walk = {
         .items = items, .at = items->host_start, .usual = usual_launch(trace, launches, n)};
     walk.queue = all_launches(trace);
     for (int i = 0, w = 0; i < n || w < trace->waits.n;) {

@@ -73,7 +73,7 @@ static plan_wait resolve(const struct items *items, const struct trace_wait *wai
 
 /* ---- rules ---- */
 
-struct rules {
+struct order_rules {
     struct items *items;
     int *last;  /* of each stream: its last item so far */
     int *taken; /* of each stream that has collectives: the first that compute has not waited for */
@@ -81,7 +81,7 @@ struct rules {
     VEC(struct item_wait) found;
 };
 
-static void trace_order_add(struct rules *rules, int item, int on)
+static void trace_order_add(struct order_rules *rules, int item, int on)
 {
     if (on != PLAN_NO_OP)
         vec_push(&rules->found, (struct item_wait){item, NULL, on});
@@ -89,7 +89,7 @@ static void trace_order_add(struct rules *rules, int item, int on)
 
 /* NCCL's stream waits, and one of the framework that waits by request, for the stream that the call
  * is made on; of the step before for all of it, where that had ended. */
-static void behind_compute(struct rules *rules, int i)
+static void behind_compute(struct order_rules *rules, int i)
 {
     const struct items *items = rules->items;
     int on = rules->last[items->compute];
@@ -104,7 +104,7 @@ static void behind_compute(struct rules *rules, int i)
 }
 
 /* A cudaStreamWaitEvent of the framework: work.wait(). */
-static void behind_collectives(struct rules *rules, int i)
+static void behind_collectives(struct order_rules *rules, int i)
 {
     const struct items *items = rules->items;
     for (int s = 0; s < items->streams.n; s++) {
@@ -122,7 +122,7 @@ static void behind_collectives(struct rules *rules, int i)
 
 /* Nothing that is seen held it up: what the GPU stood idle for stays, as of kernels in a CUDA graph
  * that are not in the trace. */
-static void stand_idle(struct rules *rules, int i, ps_t ready)
+static void stand_idle(struct order_rules *rules, int i, ps_t ready)
 {
     struct item *item = &rules->items->list.at[i];
     if (item->stream != rules->items->compute || rules->last[item->stream] == PLAN_NO_OP)
@@ -136,7 +136,7 @@ static void stand_idle(struct rules *rules, int i, ps_t ready)
 }
 
 /* It begins when something on another stream has ended, and nothing else held it up. */
-static void behind_what_ended(struct rules *rules, int i)
+static void behind_what_ended(struct order_rules *rules, int i)
 {
     const struct items *items = rules->items;
     const struct item *item = &items->list.at[i];
@@ -160,7 +160,7 @@ static void behind_what_ended(struct rules *rules, int i)
 }
 
 /* Items are walked in the order of the host; last[] is what each stream had been given by then. */
-static void trace_order_apply(struct rules *rules)
+static void trace_order_apply(struct order_rules *rules)
 {
     struct items *items = rules->items;
     for (int i = 0, w = 0; i < items->list.n; i++) {
@@ -189,7 +189,7 @@ static int by_item(const void *a, const void *b)
 }
 
 /* The GPU takes a moment from one kernel to the next. */
-static void find_dispatch(const struct rules *rules)
+static void find_dispatch(const struct order_rules *rules)
 {
     struct items *items = rules->items;
     for (int s = 0; s < items->streams.n; s++)
@@ -216,7 +216,7 @@ static void find_dispatch(const struct rules *rules)
 void items_order(struct items *items)
 {
     size_t n = (size_t)items->streams.n + 1;
-    struct rules rules = {
+    struct order_rules rules = {
         .items = items, .last = xcalloc(n, sizeof(int)), .taken = xcalloc(n, sizeof(int))};
     for (size_t s = 0; s < n; s++)
         rules.last[s] = rules.taken[s] = PLAN_NO_OP;

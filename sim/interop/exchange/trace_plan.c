@@ -26,7 +26,7 @@ enum {
 
 enum { NO_STREAM = -1, SEVERAL = -2 };
 
-struct maker {
+struct plan_maker {
     const struct trace_plan_options *options;
     struct trace_planned *out;
     struct traced_job job;
@@ -48,7 +48,7 @@ static struct source_pos trace_plan_at_file(const struct traced *traced)
     return (struct source_pos){.file = traced->file};
 }
 
-static void turn_to(struct maker *m, struct traced *traced)
+static void turn_to(struct plan_maker *m, struct traced *traced)
 {
     m->traced = traced;
     m->trace = traced->trace;
@@ -58,7 +58,7 @@ static void turn_to(struct maker *m, struct traced *traced)
 /* ---- the step ---- */
 
 /* Without a choice there must be one step only, as the first is often not whole. */
-static enum status find_step(const struct maker *m, struct traced *traced)
+static enum status find_step(const struct plan_maker *m, struct traced *traced)
 {
     const struct trace *trace = traced->trace;
     int n = trace->steps.n, *step = &traced->step;
@@ -88,7 +88,8 @@ static enum status find_step(const struct maker *m, struct traced *traced)
 
 /* ---- collectives ---- */
 
-static enum status check_collective(const struct maker *m, const struct trace_activity *activity)
+static enum status check_collective(
+    const struct plan_maker *m, const struct trace_activity *activity)
 {
     const struct trace_group_of_ranks *group =
         activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
@@ -113,7 +114,7 @@ static bool trace_plan_is_message(const struct trace_activity *activity)
     return activity->kind == COLL_SEND_RECV && activity->n_messages > 0;
 }
 
-static enum status check_collectives(struct maker *m)
+static enum status check_collectives(struct plan_maker *m)
 {
     enum status status = STATUS_OK;
     struct mesh_group ranks;
@@ -139,7 +140,7 @@ static enum status check_collectives(struct maker *m)
 
 /* ---- shards ---- */
 
-static bool trace_plan_is_named(const struct maker *m, const struct trace_activity *activity)
+static bool trace_plan_is_named(const struct plan_maker *m, const struct trace_activity *activity)
 {
     for (int i = 0; i < m->options->n_sharded; i++)
         if (strstr(m->trace->names.at[activity->name], m->options->sharded[i]))
@@ -147,7 +148,7 @@ static bool trace_plan_is_named(const struct maker *m, const struct trace_activi
     return false;
 }
 
-static bool is_beside(const struct maker *m, const struct item *item)
+static bool is_beside(const struct plan_maker *m, const struct item *item)
 {
     return item->kind == ITEM_LAUNCH && item->stream != m->items->compute &&
            item->activity->class != TRACE_COLLECTIVE;
@@ -155,7 +156,7 @@ static bool is_beside(const struct maker *m, const struct item *item)
 
 /* A collective of this kind over a growing group: gathers begin with shards, and scatters end with
  * them. All others, all_reduce too, are of whole messages. */
-static bool is_of_shards(const struct maker *m, const struct item *item, enum coll_kind kind)
+static bool is_of_shards(const struct plan_maker *m, const struct item *item, enum coll_kind kind)
 {
     const struct trace_activity *activity = item->activity;
     return activity && activity->class == TRACE_COLLECTIVE && activity->kind == (int)kind &&
@@ -165,7 +166,7 @@ static bool is_of_shards(const struct maker *m, const struct item *item, enum co
 /* Where a stream of the framework has both: what lies directly before a gather, or behind a
  * reduction, as if it waited. Kernels on a stream beside compute, directly before a gather or
  * behind a scatter, work on the shard, too. */
-static void find_neighbours(const struct maker *m)
+static void find_neighbours(const struct plan_maker *m)
 {
     const struct items *items = m->items;
     int *last = xcalloc((size_t)items->streams.n + 1, sizeof *last); /* + 1; 0: none */
@@ -185,7 +186,7 @@ static void find_neighbours(const struct maker *m)
     free(last);
 }
 
-static void find_shards(const struct maker *m)
+static void find_shards(const struct plan_maker *m)
 {
     const struct items *items = m->items;
     for (int i = 0; i < items->list.n; i++) {
@@ -225,7 +226,7 @@ static double floor_of(int class, const struct hw_gpu *gpu)
 
 /* The kernel whose time is recorded, as far as it is known. */
 static struct kernel_work kernel_of(
-    const struct maker *m, const struct trace_activity *activity, int64_t ns)
+    const struct plan_maker *m, const struct trace_activity *activity, int64_t ns)
 {
     int kind = trace_plan_kind_of(activity->class);
     const struct kernel_work *known =
@@ -243,7 +244,7 @@ static struct kernel_work kernel_of(
 }
 
 /* took has the dispatch time, which the stream needs before the kernel. */
-static struct kernel_work work_of(const struct maker *m, int i)
+static struct kernel_work work_of(const struct plan_maker *m, int i)
 {
     const struct trace_activity *activity = m->items->list.at[i].activity;
     const struct hw_gpu *to = &m->options->hw->gpu,
@@ -266,7 +267,7 @@ static struct kernel_work trace_plan_lasting(ps_t time)
     return (struct kernel_work){.kind = KERNEL_RECORDED, .m = llround(s_from_ps(time) * 1e9)};
 }
 
-static int trace_plan_make_message(struct maker *m, int queue, const char *name,
+static int trace_plan_make_message(struct plan_maker *m, int queue, const char *name,
     const struct trace_message *message, double host_s)
 {
     struct plan_channel channel = ranks_channel(&m->job, m->traced, message);
@@ -276,14 +277,14 @@ static int trace_plan_make_message(struct maker *m, int queue, const char *name,
 
 /* Of one op or several on separate queues, each behind what the stream has, which goes on after
  * all. */
-static void go_on_after(struct maker *m, int queue, const char *name, const int *ops, int n)
+static void go_on_after(struct plan_maker *m, int queue, const char *name, const int *ops, int n)
 {
     for (int i = 0; i < n; i++)
         plan_stream_wait(&m->builder, queue, ops[i]);
     plan_kernel(&m->builder, queue, name, trace_plan_lasting(0), 0);
 }
 
-static int queue_behind(struct maker *m, int queue, const char *name)
+static int queue_behind(struct plan_maker *m, int queue, const char *name)
 {
     int own = plan_queue(&m->builder, name, QUEUE_COMM);
     plan_stream_wait_stream(&m->builder, own, queue);
@@ -292,7 +293,8 @@ static int queue_behind(struct maker *m, int queue, const char *name)
 
 /* The message of a kernel; of several each has a queue. Several messages of one kernel go at the
  * same time, so each has a queue. */
-static void make_messages(struct maker *m, const struct item *item, int queue, const char *name)
+static void make_messages(
+    struct plan_maker *m, const struct item *item, int queue, const char *name)
 {
     const struct trace_message *messages = &m->trace->messages.at[item->activity->message];
     double host_s = s_from_ps(item->host);
@@ -312,7 +314,7 @@ static void make_messages(struct maker *m, const struct item *item, int queue, c
     free(ops);
 }
 
-static int group_number(struct maker *m, const struct trace_activity *activity)
+static int group_number(struct plan_maker *m, const struct trace_activity *activity)
 {
     const struct trace_group_of_ranks *group =
         activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
@@ -323,7 +325,7 @@ static int group_number(struct maker *m, const struct trace_activity *activity)
 }
 
 static void trace_plan_make_collective(
-    struct maker *m, const struct item *item, int queue, const char *name)
+    struct plan_maker *m, const struct item *item, int queue, const char *name)
 {
     const struct trace_activity *activity = item->activity;
     int number = group_number(m, activity), own = queue;
@@ -336,7 +338,8 @@ static void trace_plan_make_collective(
         go_on_after(m, queue, name, &op, 1);
 }
 
-static void make_recorded(struct maker *m, const struct item *item, int queue, const char *name)
+static void make_recorded(
+    struct plan_maker *m, const struct item *item, int queue, const char *name)
 {
     int own = queue;
     if (item->apart)
@@ -348,7 +351,7 @@ static void make_recorded(struct maker *m, const struct item *item, int queue, c
         go_on_after(m, queue, name, &op, 1);
 }
 
-static void make_launch(struct maker *m, int i)
+static void make_launch(struct plan_maker *m, int i)
 {
     const struct item *item = &m->items->list.at[i];
     const struct trace_activity *activity = item->activity;
@@ -370,12 +373,12 @@ static void make_launch(struct maker *m, int i)
         trace_plan_make_collective(m, item, queue, name);
 }
 
-static plan_wait trace_plan_op_of(const struct maker *m, plan_wait item)
+static plan_wait trace_plan_op_of(const struct plan_maker *m, plan_wait item)
 {
     return m->items->list.at[item & ~PLAN_PREVIOUS_STEP].op | (item & PLAN_PREVIOUS_STEP);
 }
 
-static void make_wait(struct maker *m, const struct item *item, plan_wait on)
+static void make_wait(struct plan_maker *m, const struct item *item, plan_wait on)
 {
     double host_s = s_from_ps(items_after_wait(m->items, item, on));
     if (on == PLAN_NO_OP)
@@ -384,7 +387,7 @@ static void make_wait(struct maker *m, const struct item *item, plan_wait on)
         plan_host_wait(&m->builder, "synchronize", trace_plan_op_of(m, on), host_s);
 }
 
-static void make_item(struct maker *m, int i, int *wait)
+static void make_item(struct plan_maker *m, int i, int *wait)
 {
     const struct item *item = &m->items->list.at[i];
     plan_wait on = PLAN_NO_OP;
@@ -403,7 +406,7 @@ static void make_item(struct maker *m, int i, int *wait)
 }
 
 /* NCCL's own streams, what a step waits for, and all others. */
-static enum status make_queues(struct maker *m, struct traced *traced)
+static enum status make_queues(struct plan_maker *m, struct traced *traced)
 {
     bool comm = false;
     if (m->items->streams.n > MOST_STREAMS)
@@ -426,7 +429,7 @@ static enum status make_queues(struct maker *m, struct traced *traced)
 /* Collectives that are not on NCCL's own stream, and those of a group that is on several: a
  * communicator does one after the other, whatever the stream. Two passes: whether a group is on
  * several streams is known at the end of the first. */
-static void find_apart(struct maker *m, struct traced *traced)
+static void find_apart(struct plan_maker *m, struct traced *traced)
 {
     struct items *items = &traced->items;
     m->stream_of_group.n = 0;
@@ -447,7 +450,7 @@ static void find_apart(struct maker *m, struct traced *traced)
         }
 }
 
-static enum status make_program(struct maker *m, struct traced *traced)
+static enum status make_program(struct plan_maker *m, struct traced *traced)
 {
     turn_to(m, traced);
     enum status status = make_queues(m, traced);
@@ -463,7 +466,7 @@ static enum status make_program(struct maker *m, struct traced *traced)
 }
 
 /* What plan_check() says of programs, of their files. The first of them is *at. */
-static const char *with_files(const struct maker *m, const char *why, const struct traced **at)
+static const char *with_files(const struct plan_maker *m, const char *why, const struct traced **at)
 {
     static const char program[] = "program ";
     const char *out = "";
@@ -479,7 +482,7 @@ static const char *with_files(const struct maker *m, const char *why, const stru
     return arena_printf(m->arena, "%s%s", out, why);
 }
 
-static enum status check_plan(struct maker *m)
+static enum status check_plan(struct plan_maker *m)
 {
     char why[512];
     const struct traced *at = m->job.list;
@@ -491,7 +494,7 @@ static enum status check_plan(struct maker *m)
         text);
 }
 
-static enum status make(struct maker *m)
+static enum status make(struct plan_maker *m)
 {
     enum status status = STATUS_OK;
     ranks_begin_plan(&m->job, &m->builder, &m->out->plan);
@@ -505,7 +508,7 @@ static enum status make(struct maker *m)
     return status == STATUS_OK ? check_plan(m) : status;
 }
 
-static void trace_plan_describe(struct maker *m)
+static void trace_plan_describe(struct plan_maker *m)
 {
     struct trace_planned *out = m->out;
     out->ranks = m->job.ranks;
@@ -525,7 +528,7 @@ static void trace_plan_describe(struct maker *m)
     }
 }
 
-static enum status find_traced(struct maker *m, const struct traced_rank *ranks)
+static enum status find_traced(struct plan_maker *m, const struct traced_rank *ranks)
 {
     enum status status = STATUS_OK;
     for (int t = 0; t < m->job.n && status == STATUS_OK; t++) {
@@ -546,7 +549,7 @@ static enum status find_traced(struct maker *m, const struct traced_rank *ranks)
     return status;
 }
 
-static void name_activities(struct maker *m)
+static void name_activities(struct plan_maker *m)
 {
     int *rank_of = ARENA_ARRAY(m->arena, int, m->job.n);
     const int32_t **all = ARENA_ARRAY(m->arena, const int32_t *, m->job.n);
@@ -567,7 +570,7 @@ static void name_activities(struct maker *m)
     m->out->activities = all;
 }
 
-static enum status make_all(struct maker *m)
+static enum status make_all(struct plan_maker *m)
 {
     enum status status = ranks_find(&m->job);
     for (int t = 0; t < m->job.n && status == STATUS_OK; t++) {
@@ -590,7 +593,7 @@ static enum status make_all(struct maker *m)
 enum status trace_plan(struct trace_planned *out, const struct traced_rank *ranks, int n,
     const struct trace_plan_options *options, struct arena *arena, struct diag *diag)
 {
-    struct maker m = {.options = options, .out = out, .arena = arena, .diag = diag};
+    struct plan_maker m = {.options = options, .out = out, .arena = arena, .diag = diag};
     m.job = (struct traced_job){.list = ARENA_ARRAY(arena, struct traced, n),
         .n = n,
         .options = options,

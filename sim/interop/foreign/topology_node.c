@@ -173,7 +173,7 @@ enum { N_FAMILIES = sizeof families / sizeof *families };
 /* PCI devices (pci-ids.ucw.cz) that have a file. */
 static const struct {
     const char *device, *gpu;
-} devices[] = {{"0x1db1", "v100-sxm2-16gb"}, {"0x1db5", "v100-sxm2-32gb"},
+} pci_devices[] = {{"0x1db1", "v100-sxm2-16gb"}, {"0x1db5", "v100-sxm2-32gb"},
     {"0x20b0", "a100-sxm4-40gb"}, {"0x20b2", "a100-sxm4-80gb"}, {"0x2330", "h100-sxm5-80gb"},
     {"0x2335", "h200-sxm-141gb"}};
 
@@ -202,9 +202,9 @@ enum status topology_read(
 const char *topology_gpu(const struct topology_dump *dump, bool *certain)
 {
     *certain = true;
-    for (size_t i = 0; dump->pci_device && i < sizeof devices / sizeof *devices; i++)
-        if (strcasecmp(dump->pci_device, devices[i].device) == 0)
-            return devices[i].gpu;
+    for (size_t i = 0; dump->pci_device && i < sizeof pci_devices / sizeof *pci_devices; i++)
+        if (strcasecmp(dump->pci_device, pci_devices[i].device) == 0)
+            return pci_devices[i].gpu;
     *certain = false;
     /* Only GPUs on NVLink: those on PCI are of too many kinds to guess. */
     for (int i = 0; i < N_FAMILIES && dump->links > 0 && !dump->pci_device; i++)

@@ -115,7 +115,7 @@ struct interval {
     int64_t start_ns, end_ns;
 };
 
-struct reader {
+struct trace_reader {
     struct trace *trace; /* times are nanoseconds of the file until all is read */
     struct arena *arena;
     const char *file;
@@ -135,7 +135,7 @@ static ps_t ps_of_us(double us)
 
 /* False: it is neither a send nor a receive. */
 static bool trace_kineto_message_of(
-    struct reader *r, const struct kineto_event *event, struct trace_message *out)
+    struct trace_reader *r, const struct kineto_event *event, struct trace_message *out)
 {
     bool sends = strcmp(event->collective, "send") == 0;
     *out = (struct trace_message){.sends = sends,
@@ -194,7 +194,7 @@ static void add_message(
 }
 
 static void take_message(
-    struct reader *r, const struct kineto_event *event, struct trace_activity *activity)
+    struct trace_reader *r, const struct kineto_event *event, struct trace_activity *activity)
 {
     struct trace_message message;
     if (!trace_kineto_message_of(r, event, &message))
@@ -204,7 +204,7 @@ static void take_message(
 
 /* Times stay nanoseconds of the file until set_origin(). */
 static enum status take_activity(
-    struct reader *r, const struct kineto_event *event, struct diag *diag)
+    struct trace_reader *r, const struct kineto_event *event, struct diag *diag)
 {
     enum status status = kineto_check_kernel(event, r->file, diag);
     if (status != STATUS_OK)
@@ -236,7 +236,7 @@ static enum status take_activity(
     return STATUS_OK;
 }
 
-static void take_annotation(struct reader *r, const struct kineto_event *event)
+static void take_annotation(struct trace_reader *r, const struct kineto_event *event)
 {
     int64_t end_ns = event->start_ns + (event->duration_ns > 0 ? event->duration_ns : 0);
     if (strncmp(event->name, step_prefix, strlen(step_prefix)) == 0) {
@@ -261,7 +261,7 @@ static void take_annotation(struct reader *r, const struct kineto_event *event)
     }
 }
 
-static void take_op(struct reader *r, const struct kineto_event *event)
+static void take_op(struct trace_reader *r, const struct kineto_event *event)
 {
     trace_shapes_take(&r->shapes, r->trace, event);
     if (!*event->collective || strcmp(event->name, "record_param_comms") != 0)
@@ -279,7 +279,7 @@ static void take_op(struct reader *r, const struct kineto_event *event)
 }
 
 /* An annotation, in older traces an operator. */
-static void take_loading(struct reader *r, const struct kineto_event *event)
+static void take_loading(struct trace_reader *r, const struct kineto_event *event)
 {
     bool host = event->category == KINETO_ANNOTATION || event->category == KINETO_CPU_OP;
     if (host && strncmp(event->name, loader_prefix, strlen(loader_prefix)) == 0 &&
@@ -291,7 +291,7 @@ static void take_loading(struct reader *r, const struct kineto_event *event)
 static enum status trace_kineto_take_event(
     void *self, const struct kineto_event *event, struct diag *diag)
 {
-    struct reader *r = self;
+    struct trace_reader *r = self;
     take_loading(r, event);
     switch (event->category) {
     case KINETO_KERNEL:
@@ -330,7 +330,7 @@ static int trace_kineto_by_correlation(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-static const struct call *launch_of(const struct reader *r, const struct origin *origin)
+static const struct call *launch_of(const struct trace_reader *r, const struct origin *origin)
 {
     const struct call wanted = {.correlation = origin->correlation, .start_ns = INT64_MIN};
     int low = 0, high = r->calls.n;
@@ -361,7 +361,7 @@ static int by_thread(const void *a, const void *b)
 /* Around the call: record_param_comms, and the annotation in it. What one does not know the
  * other may. Intents of a thread nest, so one around the call began among the last few before
  * it. */
-static void find_intents(struct reader *r, const struct call *call, struct intent *found[2])
+static void find_intents(struct trace_reader *r, const struct call *call, struct intent *found[2])
 {
     enum { NESTED = 8 }; /* as many begin before the call at most, and one of them is around it */
     const struct intent wanted = {
@@ -434,7 +434,7 @@ static int by_call(const void *a, const void *b)
 
 /* batch_isend_irecv: what was called on the thread since its kernel before, up to the launch. The
  * first intent that is of a later batch is left as *next. */
-static void take_batch(struct reader *r, const struct batch *batch, int *next)
+static void take_batch(struct trace_reader *r, const struct batch *batch, int *next)
 {
     const struct intent wanted = {.process = batch->call->process,
         .thread = batch->call->thread,
@@ -452,7 +452,7 @@ static void take_batch(struct reader *r, const struct batch *batch, int *next)
 }
 
 /* The intents are sorted, and those around a launch have counted it. */
-static void describe_batches(struct reader *r)
+static void describe_batches(struct trace_reader *r)
 {
     struct trace *trace = r->trace;
     VEC(struct batch) batches = {0};
@@ -474,7 +474,7 @@ static void describe_batches(struct reader *r)
  * kernel does not say what it does (before PyTorch 2.2), the call that launched it does: it lies
  * inside the annotation "nccl:all_reduce" and, newer, in record_param_comms. NCCL's kernels are
  * generic, so what the annotation says goes before the kernel's name. */
-static void describe_collectives(struct reader *r)
+static void describe_collectives(struct trace_reader *r)
 {
     struct trace *trace = r->trace;
     struct intent *(*found)[2] = xcalloc((size_t)trace->activities.n + 1, sizeof *found);
@@ -524,7 +524,7 @@ static void assume_ranks(struct trace *trace)
 
 /* Leaves the activities of the device alone; the process that they are of. */
 static enum status keep_device(
-    struct reader *r, int64_t device, int64_t *process, struct diag *diag)
+    struct trace_reader *r, int64_t device, int64_t *process, struct diag *diag)
 {
     struct trace *trace = r->trace;
     struct source_pos at = {.file = r->file};
@@ -566,7 +566,7 @@ static int trace_kineto_by_start(const void *a, const void *b)
 /* The host's steps: those of the GPU's own process, where the trace has several with one number
  * each. Steps that begin within the one before are another thread's copy of it. */
 static void take_steps(
-    struct reader *r, struct trace_marks *marks, int64_t process, int64_t origin_ns)
+    struct trace_reader *r, struct trace_marks *marks, int64_t process, int64_t origin_ns)
 {
     bool own = false;
     int64_t end_ns = INT64_MIN;
@@ -592,7 +592,7 @@ static void take_steps(
 }
 
 /* From nanoseconds of the file to picoseconds since the first event that counts. */
-static enum status set_origin(struct reader *r, int64_t *origin_ns, struct diag *diag)
+static enum status set_origin(struct trace_reader *r, int64_t *origin_ns, struct diag *diag)
 {
     struct trace *trace = r->trace;
     int64_t first = INT64_MAX, last = INT64_MIN;
@@ -616,7 +616,7 @@ static enum status set_origin(struct reader *r, int64_t *origin_ns, struct diag 
 
 /* Backward runs on autograd's own thread, all else on the thread of the loop. */
 static void find_phase(
-    const struct reader *r, struct trace_activity *activity, const struct call *call)
+    const struct trace_reader *r, struct trace_activity *activity, const struct call *call)
 {
     if (activity->phase != PHASE_COUNT || !call || r->steps.n == 0)
         return;
@@ -628,7 +628,7 @@ static void find_phase(
 }
 
 /* Launches count as known where half of the activities have one. */
-static enum status trace_kineto_finish(struct reader *r, int64_t device, struct diag *diag)
+static enum status trace_kineto_finish(struct trace_reader *r, int64_t device, struct diag *diag)
 {
     struct trace *trace = r->trace;
     struct trace_marks marks = {0};
@@ -668,7 +668,7 @@ static enum status trace_kineto_finish(struct reader *r, int64_t device, struct 
 enum status trace_read_kineto(
     struct trace *out, struct input *input, int64_t device, struct arena *arena, struct diag *diag)
 {
-    struct reader r = {.trace = out, .arena = arena, .file = input_name(input)};
+    struct trace_reader r = {.trace = out, .arena = arena, .file = input_name(input)};
     struct kineto_about about = {0};
     enum status status = trace_names_load(out, arena, diag);
     if (status == STATUS_OK)

@@ -68,25 +68,24 @@ static void calibrate_check_trace_check_given(void *self, struct argp_state *sta
         argp_error(state, "--db is for --scenario FILE: it stores both sides");
 }
 
-#define AT(at) .member = offsetof(struct check_command, at)
-static const struct command_option options[] = {
+static const struct command_option calibrate_check_trace_options[] = {
     {"scenario", "FILE",
         "The scenario of the run that was traced; without it the trace is summed up", OPTION_TEXT,
-        AT(scenario)},
+        AT(check_command, scenario)},
     {"set", "KEY=VALUE",
         "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", OPTION_SET,
-        AT(overrides)},
+        AT(check_command, overrides)},
     {"device", "N", "Of several GPUs in a file: which one (default: the one of the lowest number)",
-        OPTION_TAKE, AT(device), .take = calibrate_check_trace_take_device},
+        OPTION_TAKE, AT(check_command, device), .take = calibrate_check_trace_take_device},
     {"steps", "REGEX",
         "Of Nsight Systems: the NVTX ranges that are steps, as in --steps '^step [0-9]+$'",
-        OPTION_TEXT, AT(steps)},
+        OPTION_TEXT, AT(check_command, steps)},
     {"top", "N", "Show the N longest collectives, kernels and differences (default: 12)",
-        OPTION_COUNT, AT(top), .most = MOST_ROWS},
+        OPTION_COUNT, AT(check_command, top), .most = MOST_ROWS},
     RECORDS_OPTION(struct check_command),
     {"db", "PATH",
         "Store the measured and the simulated step in this database, for `flopcast plot timeline`",
-        OPTION_TEXT, AT(db)},
+        OPTION_TEXT, AT(check_command, db)},
     {0},
 };
 
@@ -443,8 +442,9 @@ static enum status calibrate_check_trace_store_check(
 /* With --db both sides are stored even when they were printed for programs. */
 int calibrate_check_trace(int argc, char **argv)
 {
-    const struct command_line line = {options, "FILE", doc, COMMON_TABLE, "trace", AT(file),
-        .missing = "a trace is missing", .check = calibrate_check_trace_check_given};
+    const struct command_line line = {calibrate_check_trace_options, "FILE", doc, COMMON_TABLE,
+        "trace", AT(check_command, file), .missing = "a trace is missing",
+        .check = calibrate_check_trace_check_given};
     struct check_command command = {.device = -1, .top = 12};
     struct diag diag = DIAG_INIT;
     struct trace_check check = {0};

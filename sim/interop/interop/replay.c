@@ -18,7 +18,7 @@ COMMAND(cmd_replay, 32, "replay", 0, "simulate a workload of Chakra traces, as A
     "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --chakra traces &&\n"
     "flopcast replay traces --topology dgx-1v-ib");
 
-struct command {
+struct replay_command {
     struct replay_options replay;
     const char *topology;
     enum records_format format;
@@ -27,27 +27,26 @@ struct command {
 
 static void replay_check(void *self, struct argp_state *state)
 {
-    const struct command *command = self;
+    const struct replay_command *command = self;
     if (!command->topology)
         argp_error(state, "--topology NAME is needed: the cluster that the workload runs on");
 }
 
-#define AT(at) .member = offsetof(struct command, at)
-static const struct command_option options[] = {
+static const struct command_option replay_options[] = {
     {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT,
-        AT(topology)},
+        AT(replay_command, topology)},
     {"groups", "FILE",
         "JSON with the ranks of each group (default: comm_group*.json of the folder)", OPTION_TEXT,
-        AT(replay.groups)},
+        AT(replay_command, replay.groups)},
     {"roofline", NULL,
         "Compute nodes take what their num_ops and tensor_size take on this GPU, not the durations "
         "that they state",
-        OPTION_FLAG, AT(replay.roofline)},
+        OPTION_FLAG, AT(replay_command, replay.roofline)},
     {"set", "KEY=VALUE",
         "A number of the cluster, its node or its GPU for this command, as "
         "cluster.node.nic_bandwidth=800Gb/s",
-        OPTION_SET, AT(overrides)},
-    RECORDS_OPTION(struct command),
+        OPTION_SET, AT(replay_command, overrides)},
+    RECORDS_OPTION(struct replay_command),
     {0},
 };
 
@@ -109,12 +108,12 @@ void replay_print_comm(const struct replay *replay, const char *head, enum recor
 
 int cmd_replay(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = replay_options,
         .check = replay_check,
         .common = COMMON_TABLE,
         .args_doc = "FOLDER",
         .one = "folder",
-        AT(replay.folder),
+        AT(replay_command, replay.folder),
         .missing = "a folder of Chakra traces is missing",
         .doc = "Simulate a workload of Chakra execution traces, NAME.0.et, NAME.1.et and so on, "
                "one a rank, as ASTRA-sim takes it, on a cluster.\v"
@@ -122,7 +121,7 @@ int cmd_replay(int argc, char **argv)
                "cluster; compute nodes take the durations that they state, or with --roofline "
                "those of the GPU. Memory is not simulated. Times of collectives are means, from "
                "when their last member has come."};
-    struct command command = {0};
+    struct replay_command command = {0};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;

@@ -56,30 +56,31 @@ static void scenario_import_check(void *self, struct argp_state *state)
         argp_error(state, "a file is missing");
 }
 
-#define AT(at) .member = offsetof(struct import, at)
-static const struct command_option options[] = {
+static const struct command_option scenario_import_options[] = {
     {"out", "FILE", "The scenario file (default: stdout, and the lists to stderr)", OPTION_TEXT,
-        AT(out)},
+        AT(import, out)},
     {"from", "FORMAT",
         "deepspeed, accelerate, automodel, primus, torchtitan or megatron (default: by the ending, "
         ".json, .yaml, .toml, all else megatron, and by the keys of YAML)",
         OPTION_TAKE, .take = take_from},
     {"name", "NAME", "What the scenario is called (default: as the first file)", OPTION_TEXT,
-        AT(given.name)},
-    {"model", "NAME", "The model, where the files do not say it", OPTION_TEXT, AT(given.model)},
-    {"topology", "NAME", "The cluster, which no file says", OPTION_TEXT, AT(given.topology)},
+        AT(import, given.name)},
+    {"model", "NAME", "The model, where the files do not say it", OPTION_TEXT,
+        AT(import, given.model)},
+    {"topology", "NAME", "The cluster, which no file says", OPTION_TEXT,
+        AT(import, given.topology)},
     {"gpus", "N", "The number of GPUs, in place of what the files say", OPTION_COUNT,
-        AT(given.gpus), .most = 1 << 24},
+        AT(import, given.gpus), .most = 1 << 24},
     SETTING(struct import, "seq-len", "T", "train.seq_len", "Tokens of a sequence"),
     SETTING(struct import, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),
     {"stack", "NAME", "The stack profile, in place of the one that is assumed; none: of none",
-        OPTION_TEXT, AT(given.stack)},
+        OPTION_TEXT, AT(import, given.stack)},
     {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET,
-        AT(overrides)},
+        AT(import, overrides)},
     {"force", NULL,
         "Take the scenario although settings are not understood that may change speed or memory, "
         "and a config.json of --model although it has such keys",
-        OPTION_FLAG, AT(force)},
+        OPTION_FLAG, AT(import, force)},
     {0},
 };
 
@@ -257,7 +258,7 @@ static void scenario_import_run(struct import *import, struct diag *diag)
 
 int scenario_import(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = scenario_import_options,
         .take = scenario_import_take_file,
         .check = scenario_import_check,
         .args_doc = "FILE...",

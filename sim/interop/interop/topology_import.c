@@ -21,20 +21,20 @@ COMMAND(topology_import, 56, "topology import", 0,
     "describe a node from what a machine says about itself",
     "nvidia-smi topo -m >topo.txt && flopcast topology import topo.txt");
 
-struct import {
+struct topology_import {
     const char *file, *out, *gpu, *name;
     bool certain; /* the dump names the GPU, or the user did */
     bool reduces; /* GPUs on switches that can, by generation */
     struct arena arena;
 };
 
-#define AT(at) .member = offsetof(struct import, at)
-static const struct command_option options[] = {
-    {"out", "FILE", "The node file (default: stdout)", OPTION_TEXT, AT(out)},
+static const struct command_option topology_import_options[] = {
+    {"out", "FILE", "The node file (default: stdout)", OPTION_TEXT, AT(topology_import, out)},
     {"gpu", "FILE",
         "The GPU file, as topologies/gpus/h200-sxm-141gb.yaml, where the dump does not say",
-        OPTION_TEXT, AT(gpu)},
-    {"name", "NAME", "What the node is called (default: as the file)", OPTION_TEXT, AT(name)},
+        OPTION_TEXT, AT(topology_import, gpu)},
+    {"name", "NAME", "What the node is called (default: as the file)", OPTION_TEXT,
+        AT(topology_import, name)},
     {0},
 };
 
@@ -53,7 +53,7 @@ static void comment(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-static void topology_import_write_node(FILE *out, const struct import *import,
+static void topology_import_write_node(FILE *out, const struct topology_import *import,
     const struct topology_dump *dump, const struct hw_node *node)
 {
     char line[512];
@@ -76,7 +76,7 @@ static void topology_import_write_node(FILE *out, const struct import *import,
     hw_write_node(out, node);
 }
 
-static enum status topology_import_put(const struct import *import,
+static enum status topology_import_put(const struct topology_import *import,
     const struct topology_dump *dump, const struct hw_node *node, struct diag *diag)
 {
     if (!import->out) {
@@ -97,7 +97,7 @@ static enum status topology_import_put(const struct import *import,
 }
 
 static enum status choose_gpu(
-    struct import *import, const struct topology_dump *dump, struct diag *diag)
+    struct topology_import *import, const struct topology_dump *dump, struct diag *diag)
 {
     const char *known = topology_gpu(dump, &import->certain);
     if (import->gpu) {
@@ -113,7 +113,7 @@ static enum status choose_gpu(
     return STATUS_OK;
 }
 
-static enum status topology_import_run(struct import *import, struct diag *diag)
+static enum status topology_import_run(struct topology_import *import, struct diag *diag)
 {
     struct topology_dump dump = {0};
     struct input *input = NULL;
@@ -150,10 +150,10 @@ static enum status topology_import_run(struct import *import, struct diag *diag)
 
 int topology_import(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = topology_import_options,
         .args_doc = "FILE",
         .one = "file",
-        AT(file),
+        AT(topology_import, file),
         .missing = "a file is missing",
         .doc =
             "Make a node file from what a machine says about itself: the topology that NCCL writes "
@@ -161,7 +161,7 @@ int topology_import(int argc, char **argv)
             "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the "
             "reason. A cluster file names the node: copy one of topologies/clusters (`flopcast "
             "files clusters`), and write this file's name under node."};
-    struct import import = {0};
+    struct topology_import import = {0};
     command_line_parse(&line, argc, argv, &import);
     struct diag diag = DIAG_INIT;
     topology_import_run(&import, &diag);

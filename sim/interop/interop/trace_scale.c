@@ -33,7 +33,7 @@ COMMAND(trace_scale, 54, "trace scale", 0, "run a traced step on any number of G
     "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json.gz &&\n"
     "flopcast trace scale r0.json.gz --topology dgx-1v-ib --gpus 8,64");
 
-struct command {
+struct scale_command {
     const char *topology, *gpu, *traced_gpu, *db;
     int device, step, seed, top, samples;
     bool recorded, quiet;
@@ -63,7 +63,6 @@ struct scaled {
     double low_s, high_s; /* 5 and 95 % of samples */
 };
 
-static const double MS = 1e3;
 enum {
     MOST_GPUS = 1 << 20,
     MOST_STEPS = 1 << 30,
@@ -84,7 +83,7 @@ static void trace_scale_take_number(void *member, const struct argument *argumen
 
 static void take_gpus(void *self, const struct argument *argument)
 {
-    struct command *command = self;
+    struct scale_command *command = self;
     for (const char *at = argument->text;;) {
         char *end = NULL;
         long gpus = strtol(at, &end, 10);
@@ -100,22 +99,22 @@ static void take_gpus(void *self, const struct argument *argument)
 
 static void trace_scale_take_file(void *self, const struct argument *argument)
 {
-    vec_push(&((struct command *)self)->files, argument->text);
+    vec_push(&((struct scale_command *)self)->files, argument->text);
 }
 
 static void take_sharded(void *self, const struct argument *argument)
 {
-    vec_push(&((struct command *)self)->sharded, argument->text);
+    vec_push(&((struct scale_command *)self)->sharded, argument->text);
 }
 
 static void take_fixed(void *self, const struct argument *argument)
 {
-    vec_push(&((struct command *)self)->fixed, argument->text);
+    vec_push(&((struct scale_command *)self)->fixed, argument->text);
 }
 
 static void trace_scale_check(void *self, struct argp_state *state)
 {
-    const struct command *command = self;
+    const struct scale_command *command = self;
     if (command->files.n == 0)
         argp_error(state, "a trace is missing");
     if (!command->topology)
@@ -125,16 +124,15 @@ static void trace_scale_check(void *self, struct argp_state *state)
             command->samples, LEAST_SAMPLES);
 }
 
-#define AT(at) .member = offsetof(struct command, at)
-static const struct command_option options[] = {
+static const struct command_option trace_scale_options[] = {
     {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT,
-        AT(topology)},
+        AT(scale_command, topology)},
     {"gpus", "N,...", "On how many GPUs, multiples of those of the trace (default: as many)",
         OPTION_TAKE, .take = take_gpus},
-    {"step", "N", "Of several steps: number N, as in ProfilerStep#N", OPTION_TAKE, AT(step),
-        .take = trace_scale_take_number},
+    {"step", "N", "Of several steps: number N, as in ProfilerStep#N", OPTION_TAKE,
+        AT(scale_command, step), .take = trace_scale_take_number},
     {"device", "N", "Of several GPUs in a file: which one (default: all, each a rank)", OPTION_TAKE,
-        AT(device), .take = trace_scale_take_number},
+        AT(scale_command, device), .take = trace_scale_take_number},
     {"sharded", "TEXT",
         "Kernels with this text in their names work on a shard, no others (default: as collectives "
         "let see); may be repeated",
@@ -143,32 +141,33 @@ static const struct command_option options[] = {
         "A process group that does not grow, by name or description; may be repeated", OPTION_TAKE,
         .take = take_fixed, .flags = OPTION_LIST},
     {"gpu", "FILE", "The GPUs of the cluster are these: a file of topologies/gpus", OPTION_TEXT,
-        AT(gpu)},
+        AT(scale_command, gpu)},
     {"traced-gpu", "FILE",
         "The GPU of the trace (default: the cluster's); on others kernels are scaled by class",
-        OPTION_TEXT, AT(traced_gpu)},
+        OPTION_TEXT, AT(scale_command, traced_gpu)},
     {"recorded", NULL, "Collectives take the time that they took, which checks the plan alone",
-        OPTION_FLAG, AT(recorded)},
-    {"quiet", NULL, "Nothing varies: no jitter, all GPUs equally fast", OPTION_FLAG, AT(quiet)},
-    {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(seed),
+        OPTION_FLAG, AT(scale_command, recorded)},
+    {"quiet", NULL, "Nothing varies: no jitter, all GPUs equally fast", OPTION_FLAG,
+        AT(scale_command, quiet)},
+    {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(scale_command, seed),
         .take = trace_scale_take_number},
     {"samples", "K",
         "Draw the cluster's numbers K times, 10 at least, from their errors: 5 to 95 % of the step "
         "(default: not)",
-        OPTION_SAMPLES, AT(samples)},
+        OPTION_SAMPLES, AT(scale_command, samples)},
     {"top", "N", "Show the N longest collectives of the last line (default: 8)", OPTION_COUNT,
-        AT(top), .most = MOST_TOP},
+        AT(scale_command, top), .most = MOST_TOP},
     {"set", "KEY=VALUE",
         "A number of the cluster, its node or its GPU for this command, as "
         "cluster.node.nic_bandwidth=800Gb/s",
-        OPTION_SET, AT(overrides)},
+        OPTION_SET, AT(scale_command, overrides)},
     {"db", "PATH", "Keep the lines in this database, for `flopcast plot trace_scale`", OPTION_TEXT,
-        AT(db)},
-    RECORDS_OPTION(struct command),
+        AT(scale_command, db)},
+    RECORDS_OPTION(struct scale_command),
     {0},
 };
 
-static const char doc[] =
+static const char scale_doc[] =
     "Run a real step, from a trace of PyTorch's profiler (.json, .json.gz) or a profile of Nsight "
     "Systems (exported as SQLite) of one or several ranks, on any number of GPUs of a cluster.\v"
     "Kernels take as long as in the trace, the host too; collectives are NCCL's on this cluster "
@@ -201,7 +200,7 @@ static struct noise_options noise_of(const struct hw_cluster *cluster)
 }
 
 /* Memory is not simulated: a trace does not say what is allocated. */
-static enum status scale(struct scaled *out, const struct command *command,
+static enum status scale(struct scaled *out, const struct scale_command *command,
     const struct traces *traces, const struct trace_plan_options *plan, const struct hw *hw,
     struct arena *arena, struct diag *diag)
 {
@@ -236,7 +235,7 @@ static int trace_scale_by_time(const void *a, const void *b)
 }
 
 /* One run more of all: the traced one, then those of each line. */
-static void count_run(struct command *command)
+static void count_run(struct scale_command *command)
 {
     words_progress(
         "trace scale", "runs", command->done++, 1 + command->gpus.n * (1 + command->samples));
@@ -245,7 +244,7 @@ static void count_run(struct command *command)
 /* The same on clusters as this one may be (hw/draw.h); kernels and host stay as they were
  * traced. Each sample plans anew, as kernels of the plan depend on the hardware: floors, and
  * ratios between GPUs. */
-static enum status trace_scale_sample(struct scaled *out, struct command *command,
+static enum status trace_scale_sample(struct scaled *out, struct scale_command *command,
     const struct traces *traces, const struct trace_plan_options *plan, const struct hw *hw,
     const struct hw_fits *fits, struct diag *diag)
 {
@@ -280,7 +279,7 @@ static const char *ranks_words(const struct traces *traces)
                               : "";
 }
 
-static void trace_scale_print_head(const struct command *command, const struct traces *traces,
+static void trace_scale_print_head(const struct scale_command *command, const struct traces *traces,
     const struct trace_planned *planned, const struct hw *hw)
 {
     struct words_gathered lines;
@@ -333,8 +332,8 @@ static void print_ratios(const struct hw_gpu *from, const struct hw_gpu *to)
 
 /* idle_s is idle time that was recorded as part of a stream and counts as compute there; it is
  * moved to other idle. */
-static void trace_scale_fill(
-    struct rows *rows, const struct command *command, const struct scaled *row, double first_step_s)
+static void trace_scale_fill(struct rows *rows, const struct scale_command *command,
+    const struct scaled *row, double first_step_s)
 {
     bool stages = row->planned.stages > 1;
     const struct exec_result *exec = &row->replay.exec;
@@ -343,13 +342,13 @@ static void trace_scale_fill(
     bool sampled = command->samples > 0, noisy = !command->quiet;
     rows_next(rows);
     rows_int(rows, COLUMN("gpus", "GPUs"), row->replay.ranks);
-    rows_real(rows, COLUMN("step_time_s", "step", "ms", MS, 3), true, step_s);
+    rows_real(rows, COLUMN("step_time_s", "step", "ms", MS_PER_S, 3), true, step_s);
     rows_real(rows, COLUMN("step_time_sd_s"), true, exec->step_time_sd_s);
     rows_real(rows, COLUMN(NULL, noisy ? "sd" : NULL, "%", .digits = 1), true,
         100 * exec->step_time_sd_s / step_s);
-    rows_real(
-        rows, COLUMN("step_time_low_s", sampled ? "5 %" : NULL, "ms", MS, 3), sampled, row->low_s);
-    rows_real(rows, COLUMN("step_time_high_s", sampled ? "95 %" : NULL, "ms", MS, 3), sampled,
+    rows_real(rows, COLUMN("step_time_low_s", sampled ? "5 %" : NULL, "ms", MS_PER_S, 3), sampled,
+        row->low_s);
+    rows_real(rows, COLUMN("step_time_high_s", sampled ? "95 %" : NULL, "ms", MS_PER_S, 3), sampled,
         row->high_s);
     rows_real(rows, COLUMN(NULL, "step / traced", "%", .digits = 1, .sign = true), true,
         100 * (step_s / row->planned.step_s - 1));
@@ -357,22 +356,24 @@ static void trace_scale_fill(
         100 * first_step_s / step_s);
     rows_int(rows, COLUMN("traced_gpus"), row->planned.ranks);
     rows_real(rows, COLUMN("traced_step_time_s"), true, row->planned.step_s);
-    rows_real(rows, COLUMN("compute_s", "kernels", "ms", MS, 3), true, b->compute_s - idle_s);
-    rows_real(rows, COLUMN("contention_s", "contention", "ms", MS, 3), true, b->contention_s);
-    rows_real(rows, COLUMN("exposed_comm_s", "exposed comm", "ms", MS, 3), true,
+    rows_real(rows, COLUMN("compute_s", "kernels", "ms", MS_PER_S, 3), true, b->compute_s - idle_s);
+    rows_real(rows, COLUMN("contention_s", "contention", "ms", MS_PER_S, 3), true, b->contention_s);
+    rows_real(rows, COLUMN("exposed_comm_s", "exposed comm", "ms", MS_PER_S, 3), true,
         b->exposed_comm_s - b->exposed_wait_s);
     rows_real(rows,
-        COLUMN("rank_wait_s", noisy || b->exposed_wait_s > 0 ? "for ranks" : NULL, "ms", MS, 3),
+        COLUMN(
+            "rank_wait_s", noisy || b->exposed_wait_s > 0 ? "for ranks" : NULL, "ms", MS_PER_S, 3),
         true, b->exposed_wait_s);
     rows_real(rows, COLUMN("comm_s"), true, b->comm_s);
-    rows_real(rows, COLUMN("bubble_s", stages ? "bubble" : NULL, "ms", MS, 3), true, b->bubble_s);
-    rows_real(rows, COLUMN("host_bound_s", "host", "ms", MS, 3), true, b->host_bound_s);
     rows_real(
-        rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s + idle_s);
+        rows, COLUMN("bubble_s", stages ? "bubble" : NULL, "ms", MS_PER_S, 3), true, b->bubble_s);
+    rows_real(rows, COLUMN("host_bound_s", "host", "ms", MS_PER_S, 3), true, b->host_bound_s);
+    rows_real(rows, COLUMN("other_idle_s", "other idle", "ms", MS_PER_S, 3), true,
+        b->other_idle_s + idle_s);
 }
 
 /* Its columns are those of the view trace_scale_point. */
-static enum status trace_scale_keep(const struct command *command, const struct rows *rows,
+static enum status trace_scale_keep(const struct scale_command *command, const struct rows *rows,
     const struct hw_cluster *cluster, struct diag *diag)
 {
     const struct record_cell head[] = {cell_text("scenario", command->files.at[0]),
@@ -382,7 +383,7 @@ static enum status trace_scale_keep(const struct command *command, const struct 
                : STATUS_OK;
 }
 
-static void trace_scale_print(const struct command *command, const struct traces *traces,
+static void trace_scale_print(const struct scale_command *command, const struct traces *traces,
     struct rows *rows, struct scaled *last, const struct hw *hw, const struct hw_gpu *traced)
 {
     bool people = command->format == RECORDS_TABLE;
@@ -414,8 +415,8 @@ static void warn_of_gpu(const struct traces *traces, const struct hw_gpu *traced
     }
 }
 
-static enum status load_hardware(struct command *command, struct hw *hw, struct hw_gpu *traced,
-    struct hw_sources *sources, struct arena *arena, struct diag *diag)
+static enum status load_hardware(struct scale_command *command, struct hw *hw,
+    struct hw_gpu *traced, struct hw_sources *sources, struct arena *arena, struct diag *diag)
 {
     command->topology = files_find(arena, FILES_CLUSTERS, command->topology);
     enum status status = hw_load_from(hw, sources, command->topology, arena, diag);
@@ -456,8 +457,8 @@ static enum status load_file(
     return status;
 }
 
-static enum status load_traces(
-    struct traces *traces, const struct command *command, struct arena *arena, struct diag *diag)
+static enum status load_traces(struct traces *traces, const struct scale_command *command,
+    struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int f = 0; f < command->files.n && status == STATUS_OK; f++)
@@ -480,7 +481,7 @@ static void free_traces(struct traces *traces)
 }
 
 /* The runs of all lines and samples are counted together for who waits. */
-static enum status scale_all(struct command *command, struct scaled *rows,
+static enum status scale_all(struct scale_command *command, struct scaled *rows,
     const struct traces *traces, const struct hw *hw, const struct hw_gpu *traced,
     struct arena *arena, struct diag *diag)
 {
@@ -513,13 +514,13 @@ static enum status scale_all(struct command *command, struct scaled *rows,
 
 int trace_scale(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = trace_scale_options,
         .check = trace_scale_check,
         .common = COMMON_TABLE,
         .args_doc = "TRACE...",
         .take = trace_scale_take_file,
-        .doc = doc};
-    struct command command = {.device = -1, .step = -1, .seed = 1, .top = 8};
+        .doc = scale_doc};
+    struct scale_command command = {.device = -1, .step = -1, .seed = 1, .top = 8};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;

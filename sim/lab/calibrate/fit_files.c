@@ -43,19 +43,19 @@ int fit_files_take(const struct config_table *table, void *now, const void *foun
     return taken;
 }
 
-struct text {
+struct text_file {
     FILE *memory;
     char *text;
     size_t n;
 };
 
-static void fit_files_begin(struct text *text)
+static void fit_files_begin(struct text_file *text)
 {
     text->memory = xmemstream(&text->text, &text->n);
 }
 
 static enum status fit_files_end(
-    struct text *text, enum status status, const char *path, struct diag *diag)
+    struct text_file *text, enum status status, const char *path, struct diag *diag)
 {
     fclose(text->memory);
     FILE *out = status == STATUS_OK ? fopen(path, "w") : NULL;
@@ -71,7 +71,7 @@ static enum status fit_files_end(
 enum status fit_files_write(const char *path, const char *from, const struct config_table *table,
     const void *now, struct diag *diag)
 {
-    struct text text;
+    struct text_file text;
     fit_files_begin(&text);
     return fit_files_end(&text, hw_write_changed(text.memory, from, table, now, diag), path, diag);
 }
@@ -79,7 +79,7 @@ enum status fit_files_write(const char *path, const char *from, const struct con
 enum status fit_files_write_changes(const char *path, const char *from,
     const struct config_change *changes, int n, struct diag *diag)
 {
-    struct text text;
+    struct text_file text;
     fit_files_begin(&text);
     return fit_files_end(
         &text, config_write_changed(text.memory, from, changes, n, diag), path, diag);

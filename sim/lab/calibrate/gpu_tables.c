@@ -24,10 +24,10 @@
 struct match {
     const char *column, *value;
 };
-typedef VEC(double) numbers;
+typedef VEC(double) number_list;
 
 /* The numbers in `wanted` of all rows whose cells match. None is an error. */
-static enum status select_numbers(numbers *out, const char *path, const char *wanted,
+static enum status select_numbers(number_list *out, const char *path, const char *wanted,
     const struct match *matches, int n_matches, struct diag *diag)
 {
     struct csv_table *table = NULL;
@@ -54,7 +54,7 @@ static enum status select_numbers(numbers *out, const char *path, const char *wa
 static enum status select_number(double *out, const char *path, const char *wanted,
     const struct match *matches, int n_matches, struct diag *diag)
 {
-    numbers found = {0};
+    number_list found = {0};
     enum status status = select_numbers(&found, path, wanted, matches, n_matches, diag);
     *out = found.n > 0 ? found.at[0] : 0;
     vec_free(&found);
@@ -101,7 +101,7 @@ static enum status attention_rows_load(attention_rows *out, const char *attentio
     for (int causal = 0; causal < 2 && status == STATUS_OK; causal++) {
         const struct match matches[] = {
             {"gpu", gpu}, {"kernel", kernel}, {"causal", masks[causal]}};
-        numbers rates = {0}, lengths = {0};
+        number_list rates = {0}, lengths = {0};
         status = select_numbers(&rates, attention_csv, "tflops", matches, 3, diag);
         if (status == STATUS_OK)
             status = select_numbers(&lengths, attention_csv, "seq_len", matches, 3, diag);
@@ -172,8 +172,8 @@ enum status best_gemm_load(struct best_gemm *out, const char *mamf_csv, const ch
 }
 
 /* Of every long product: the rate measured over the model's. */
-static enum status long_shares(numbers *out, numbers rows[4], const char *path, const char *name,
-    const struct hw_gpu *gpu, enum dtype math, struct diag *diag)
+static enum status long_shares(number_list *out, number_list rows[4], const char *path,
+    const char *name, const struct hw_gpu *gpu, enum dtype math, struct diag *diag)
 {
     static const char *const columns[] = {"m", "n", "k", "tflops"};
     const struct match matches[] = {{"gpu", name}, {"dtype", dtype_names[math]}};
@@ -201,7 +201,7 @@ enum status settled_rates_load(struct settled_rates *out, const char *settled_cs
 {
     struct hw_gpu fresh = *gpu;
     hw_clear_training_rates(&fresh);
-    numbers rows[4] = {0}, shares = {0};
+    number_list rows[4] = {0}, shares = {0};
     enum status status = long_shares(&shares, rows, settled_csv, name, &fresh, math, diag);
     if (status == STATUS_OK) {
         size_t n = (size_t)shares.n;
@@ -225,7 +225,7 @@ enum status accumulate_fit_load(struct accumulate_fit *out, const char *accumula
     static const char *const columns[COLUMNS] = {
         "groups", "m", "n", "plain_us", "accumulating_us", "hbm_GBps"};
     const struct match matches[] = {{"gpu", gpu}, {"result", dtype_names[result]}};
-    numbers rows[COLUMNS] = {0}, exposed = {0};
+    number_list rows[COLUMNS] = {0}, exposed = {0};
     enum status status = STATUS_OK;
     for (int i = 0; i < COLUMNS && status == STATUS_OK; i++)
         status = select_numbers(&rows[i], accumulate_csv, columns[i], matches, 2, diag);

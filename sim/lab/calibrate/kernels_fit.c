@@ -109,7 +109,7 @@ static enum status find_operator(int *out, const struct kernel_row *row, struct 
         diag, row->at, "unknown operator '%s'; linear_qkv, flash_attention, gelu, ...", row->class);
 }
 
-struct reading {
+struct kernel_reading {
     struct kernels_rows *out;
     const struct hw_gpu *gpu;
 };
@@ -117,7 +117,7 @@ struct reading {
 static enum status kernels_fit_take_row(
     void *self, const struct kernel_row *from, struct diag *diag)
 {
-    const struct reading *reading = self;
+    const struct kernel_reading *reading = self;
     const double measured_us[2] = {from->time_us, from->backward_us};
     struct kernels_row row = {0};
     enum status status = find_operator(&row.operator, from, diag);
@@ -149,7 +149,7 @@ enum status kernels_rows_load(struct kernels_rows *out, const char *csv_path, co
     const struct hw_gpu *gpu, struct diag *diag)
 {
     *out = (struct kernels_rows){0};
-    struct reading reading = {out, gpu};
+    struct kernel_reading reading = {out, gpu};
     return kernel_rows_read(csv_path, name, kernels_fit_take_row, &reading, diag);
 }
 
@@ -157,8 +157,9 @@ enum status kernels_rows_load(struct kernels_rows *out, const char *csv_path, co
  * the head dimension, the overhead in keys, as in kernel/attention.h), and what attention's
  * overhead is expected near, as rows may say little of it, with the weight that k_overhead's
  * expectation has. */
-static const double START_FLOOR_S = 4e-6, START_EFFICIENCY = 0.85, START_GAP_S = 50e-6,
-                    EXPECTED_OVERHEAD = 150, START_SOFTMAX = 16, START_SHARE = 0.8;
+static const double KERNEL_START_FLOOR_S = 4e-6, KERNEL_START_EFFICIENCY = 0.85,
+                    START_GAP_S = 50e-6, EXPECTED_OVERHEAD = 150, START_SOFTMAX = 16,
+                    START_SHARE = 0.8;
 
 double kernels_predict_s(const struct kernels_fit *fit, const struct kernels_row *row)
 {
@@ -229,8 +230,8 @@ static enum status solve_gemm_from(
     struct hw_gemm *gemm = &gpu->gemm[DTYPE_FP16];
     gpu->row_gap = gemm->tile_share = gemm->single_efficiency = (struct quantity){0};
     fit->launch_gap = fit->backward_rate = (struct quantity){0};
-    fit_add(problem, "gemm_floor", DIM_SECONDS, &gpu->gemm_floor, START_FLOOR_S);
-    fit_add(problem, "efficiency", DIM_FRACTION, &gemm->efficiency, START_EFFICIENCY);
+    fit_add(problem, "gemm_floor", DIM_SECONDS, &gpu->gemm_floor, KERNEL_START_FLOOR_S);
+    fit_add(problem, "efficiency", DIM_FRACTION, &gemm->efficiency, KERNEL_START_EFFICIENCY);
     expect(fit_add(problem, "k_overhead", DIM_NONE, &gemm->k_overhead, gemm_expected_k_overhead),
         gemm_expected_k_overhead);
     fit_add(problem, "load_bandwidth", DIM_BYTES_PER_S, &gemm->load_bandwidth,

@@ -26,7 +26,7 @@ static const double FIRST_LATENCY = 1e-6;
  */
 static const double NOT_NEAR = 1.01;
 /* Assumed: a standard error of a logarithm from which on the filed number is the better guess. */
-static const double UNDETERMINED = 0.5;
+static const double LOGS_UNDETERMINED = 0.5;
 enum { SIZES_A_NUMBER = 2 }; /* assumed: with fewer a fit follows their noise */
 
 /* ---- which numbers ---- */
@@ -278,7 +278,7 @@ static void logs_fit_weigh(
 static const struct fit_parameter *undetermined(const struct fit *fit)
 {
     const struct fit_parameter *worst = NULL;
-    double most = UNDETERMINED;
+    double most = LOGS_UNDETERMINED;
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct fit_parameter *p = &fit->parameters.at[i];
         size_t at = (size_t)p->number;

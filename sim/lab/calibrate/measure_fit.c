@@ -1,4 +1,4 @@
-/* A GPU's numbers from the CSV of flopcast_measure on it. Most numbers are a median of rows of one
+/* A GPU's medians from the CSV of flopcast_measure on it. Most medians are a median of rows of one
  * category (keep_median(), which leaves a number as filed where there are no rows); only products
  * are fitted, format after format. Of a product measured with a cold and a warm L2 the cold row
  * counts: load_products() goes over the table twice, cold first, and skips products seen.
@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef VEC(double) numbers;
+typedef VEC(double) medians;
 
 /* What flopcast_measure calls its rows. */
 static const char FLOOR_ROW[] = "empty kernels one after the other, GPU and host";
@@ -36,8 +36,8 @@ static bool measure_fit_is(const struct measured_row *row, const char *category,
     return strcmp(row->category, category) == 0 && (!kernel || strcmp(row->kernel, kernel) == 0);
 }
 
-/* Keep the median of the numbers as measured; none: as it was. */
-static void keep_median(struct measure_fit *fit, struct quantity *number, numbers *found)
+/* Keep the median of the medians as measured; none: as it was. */
+static void keep_median(struct measure_fit *fit, struct quantity *number, medians *found)
 {
     if (found->n > 0) {
         *number = (struct quantity){.value = gsl_stats_median(found->at, 1, (size_t)found->n),
@@ -52,7 +52,7 @@ static void keep_median(struct measure_fit *fit, struct quantity *number, number
 static void keep_time(struct measure_fit *fit, struct quantity *number,
     const struct measured_file *file, const char *category, const char *kernel)
 {
-    numbers times = {0};
+    medians times = {0};
     for (int i = 0; i < file->rows.n; i++)
         if (measure_fit_is(&file->rows.at[i], category, kernel))
             vec_push(&times, file->rows.at[i].time_s);
@@ -82,7 +82,7 @@ static void fit_streams(struct measure_fit *fit, const struct measured_file *fil
 {
     const struct measured_row *scale = largest_stream(file, "scale"),
                               *triad = largest_stream(file, "triad");
-    numbers share = {0}, sms = {0};
+    medians share = {0}, sms = {0};
     if (scale && triad)
         vec_push(&share,
             (measure_fit_rate(scale) + measure_fit_rate(triad)) / 2 / fit->gpu.hbm_bandwidth.value);
@@ -102,7 +102,7 @@ static void fit_pointwise(struct measure_fit *fit, const struct measured_file *f
 {
     const struct hw_gpu *gpu = &fit->gpu;
     double all_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value;
-    numbers shares = {0};
+    medians shares = {0};
     for (int i = 0; i < file->rows.n; i++) {
         const struct measured_row *row = &file->rows.at[i];
         bool wanted = false;
@@ -224,7 +224,7 @@ static void fit_sustained(struct measure_fit *fit, const struct measured_file *f
 {
     for (int i = 0; i < DTYPE_COUNT; i++) {
         struct measured_sustained s;
-        numbers share = {0};
+        medians share = {0};
         if (!measured_sustained(&s, file, dtype_names[FORMATS[i]]))
             continue;
         vec_push(&share, s.sustained_flops / s.burst_flops);
@@ -235,7 +235,7 @@ static void fit_sustained(struct measure_fit *fit, const struct measured_file *f
 
 static void fit_context(struct measure_fit *fit, const struct measured_file *file)
 {
-    numbers bytes = {0};
+    medians bytes = {0};
     double sum = 0;
     for (int i = 0; i < file->rows.n; i++)
         if (measure_fit_is(&file->rows.at[i], "memory", NULL) &&

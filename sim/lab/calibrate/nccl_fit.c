@@ -21,12 +21,12 @@
 #include <math.h>
 #include <string.h>
 
-static const double CAUCHY =
+static const double NCCL_CAUCHY =
     0.1; /* assumed: log residual at which a size counts half; the target of a table's median */
 /* Sizes that show the plateau count more, else the rounded knee below it, which no formula here
  * describes well, bends efficiencies: assumed. */
 static const double PLATEAU_BYTES = 0x1p28, PLATEAU_FACTOR = 3;
-static const double UNDETERMINED =
+static const double NCCL_UNDETERMINED =
     1; /* standard error of a logarithm: a factor of 3 is no knowledge (NaN neither) */
 
 static void each_fitted(const struct config_table *table, void *from,
@@ -131,7 +131,7 @@ static void nccl_fit_set_up(struct nccl_fit *nccl, double start)
     fit->self = nccl;
     fit->predict = nccl_fit_predict;
     fit->settle = set_systems;
-    fit->scale = CAUCHY;
+    fit->scale = NCCL_CAUCHY;
     fit->starts_near = start == 1;
     fit->rows.n = 0;
     for (int i = 0; i < fit->parameters.n; i++)
@@ -154,7 +154,8 @@ static enum status check_errors(const struct fit *fit, struct diag *diag)
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct fit_parameter *p = &fit->parameters.at[i];
         double relative = p->fitted.std_error / p->fitted.value;
-        if (!p->fixed && !(relative > 0 && relative < UNDETERMINED)) /* 0: no size depends on it */
+        if (!p->fixed &&
+            !(relative > 0 && relative < NCCL_UNDETERMINED)) /* 0: no size depends on it */
             status = diag_input(diag, (struct source_pos){0},
                 "the tables to fit do not determine %s of '%s' (%g +- %g)", p->key, p->id,
                 p->fitted.value, p->fitted.std_error);

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CAUCHY = 0.1; /* assumed: log residual at which a row counts half */
+static const double OVERLAP_CAUCHY = 0.1; /* assumed: log residual at which a row counts half */
 static const double us = 1e-6;
 
 /* Where the search begins; assumed. */
@@ -214,7 +214,7 @@ static void overlap_fit_add_row(
 static bool calibrate_overlap_fit_solve(struct overlap_fit *fit, const char *left_out)
 {
     const struct fit none = {.self = fit,
-        .scale = CAUCHY,
+        .scale = OVERLAP_CAUCHY,
         .starts_near = true,
         .source = "sim/lab/calibrate/overlap_fit.h on results/measured/overlap_groups.csv and "
                   "overlap_published.csv"};

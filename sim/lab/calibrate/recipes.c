@@ -39,14 +39,15 @@ struct recipes_file {
 };
 #define PART(key_, help_)                                                                          \
     CONFIG_FIELD(#key_, FIELD_NODE, struct recipes_file, key_, help_), .required = true
-static const struct config_field file_fields[] = {
+static const struct config_field recipe_file_fields[] = {
     {PART(gpus, "Recipes of GPUs.")},
     {PART(gemm, "Fits to gemm.csv.")},
     {PART(kernels, "GPUs of kernels.csv.")},
     {PART(direct, "GPUs of direct.csv.")},
     {PART(norms, "GPUs of norm.csv.")},
 };
-static const struct config_table file_table = CONFIG_TABLE("recipes of fits", file_fields);
+static const struct config_table recipe_file_table =
+    CONFIG_TABLE("recipes of fits", recipe_file_fields);
 
 int recipes_find(struct recipe_names names, const char *gpu)
 {
@@ -100,7 +101,7 @@ enum status recipes_load(struct recipes *out, struct arena *arena, struct diag *
     struct diag own = DIAG_INIT;
     *out = (struct recipes){0};
     if (config_load(&doc, files_own(arena, "topologies/fitted/recipes.yaml"), &own) == STATUS_OK &&
-        config_read(config_root(doc), &file_table, &file, arena, NULL, &own) == STATUS_OK) {
+        config_read(config_root(doc), &recipe_file_table, &file, arena, NULL, &own) == STATUS_OK) {
         out->gpus = config_read_list(
             file.gpus, &recipe_table, sizeof *out->gpus, &out->n_gpus, arena, &own);
         out->gemm =

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_RANKS = 1 << 20 };
+enum { MOST_RANKS = 1 << 20 };
 
 /* Half a unit of the last digit that nccl-tests prints of a bandwidth, GB/s, and a little for the
  * decimal point. */
@@ -157,7 +157,7 @@ static bool find_ranks(
     out->ranks = t->options->ranks     ? t->options->ranks
                  : table->stated_ranks ? table->stated_ranks
                                        : table->listed_ranks;
-    if (out->ranks == 0 && range.high <= MAX_RANKS && ceil(range.low) == floor(range.high))
+    if (out->ranks == 0 && range.high <= MOST_RANKS && ceil(range.low) == floor(range.high))
         out->ranks = (int)ceil(range.low);
     if (isinf(range.low))
         nccl_refuse(t, row->line,

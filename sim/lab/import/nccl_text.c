@@ -232,7 +232,7 @@ static enum nccl_row_kind nccl_row(struct nccl_row *out, const struct nccl_words
     return take_trail(out, words->at + type + 1 + middle, columns, why, n);
 }
 
-enum { MAX_RANKS = 1 << 16 };
+enum { TEXT_MAX_RANKS = 1 << 16 };
 
 /* What is known before a table, from the comments of the whole file and from the banner of the run.
  */
@@ -380,7 +380,7 @@ static void take_rank(struct text_reader *r, const char *text)
             at == 0)
             return;
     }
-    if (rank < 0 || rank >= MAX_RANKS)
+    if (rank < 0 || rank >= TEXT_MAX_RANKS)
         return;
     new_run(r);
     if (rank == 0) /* the list begins, perhaps again */
@@ -489,10 +489,10 @@ static void begin_table(struct text_reader *r, int line)
  * where the rank printed a line in parts, so within rows. All of them are taken out. */
 static void take_out_tags(char *line)
 {
-    enum { MOST = 64 };
-    char tag[MOST + 1];
+    enum { MOST_TAG = 64 };
+    char tag[MOST_TAG + 1];
     size_t inside = *line == '[' ? strspn(line + 1, "0123456789,") : 0, n = inside + 2;
-    if (inside == 0 || inside > MOST / 2 || line[n - 1] != ']')
+    if (inside == 0 || inside > MOST_TAG / 2 || line[n - 1] != ']')
         return;
     if (strncmp(line + n, "<stdout>:", 9) == 0 || strncmp(line + n, "<stderr>:", 9) == 0)
         n += 9;

@@ -31,23 +31,22 @@ struct check_command {
     struct overrides overrides;
 };
 
-#define AT(at) .member = offsetof(struct check_command, at)
-static const struct command_option options[] = {
+static const struct command_option calibrate_check_options[] = {
     {"topology", "FILE", "The cluster that the log is of: a file of topologies/clusters",
-        OPTION_TEXT, AT(topology)},
+        OPTION_TEXT, AT(check_command, topology)},
     RECORDS_OPTION(struct check_command),
     LOG_OPTIONS("Of the log: ", struct check_command),
     {"db", "PATH", "Store the comparison in this database, for `flopcast plot check`", OPTION_TEXT,
-        AT(db)},
+        AT(check_command, db)},
     FORCE_OPTIONS(struct check_command),
     {"nccl-debug", "FILE",
         "What NCCL printed with NCCL_DEBUG=INFO, where the log does not hold it; what it says of "
         "channels, NVLS and its version is predicted with",
-        OPTION_TEXT, AT(nccl_debug)},
+        OPTION_TEXT, AT(check_command, nccl_debug)},
     {"set", "KEY=VALUE",
         "A number of the cluster, its node or its GPU for this command, as "
         "cluster.nccl_channels=24",
-        OPTION_SET, AT(overrides)},
+        OPTION_SET, AT(check_command, overrides)},
     {0},
 };
 
@@ -164,9 +163,9 @@ static enum status calibrate_check_predict(struct nccl_check *check, struct chec
 
 int calibrate_check(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = calibrate_check_options,
         .one = "log",
-        AT(log),
+        AT(check_command, log),
         .check = calibrate_check_given,
         .common = COMMON_TABLE,
         .args_doc = "LOG\ntrace FILE",

@@ -113,41 +113,42 @@ static void calibrate_fit_take_measurements(void *tables, const struct argument 
     vec_push(&((struct tables *)tables)->list, argument->text);
 }
 
-#define AT(at) .member = offsetof(struct fit_command, at)
-static const struct command_option options[] = {
+static const struct command_option calibrate_fit_options[] = {
     {"measured", "FOLDER",
         "Measurements (default: flopcast's results/measured); training: its training.csv, and "
         "training.yaml where that is not flopcast's",
-        OPTION_TEXT, AT(measured)},
+        OPTION_TEXT, AT(fit_command, measured)},
     {"measurements", "FILE.csv",
         "training: this table of runs in place of training.csv; may be given several times",
-        OPTION_TAKE, AT(tables), .take = calibrate_fit_take_measurements, .flags = OPTION_LIST},
-    {"gpus", "FOLDER", "GPU files (default: flopcast's topologies/gpus)", OPTION_TEXT, AT(gpus)},
+        OPTION_TAKE, AT(fit_command, tables), .take = calibrate_fit_take_measurements,
+        .flags = OPTION_LIST},
+    {"gpus", "FOLDER", "GPU files (default: flopcast's topologies/gpus)", OPTION_TEXT,
+        AT(fit_command, gpus)},
     {"clusters", "FOLDER", "Cluster files (default: flopcast's topologies/clusters)", OPTION_TEXT,
-        AT(clusters)},
+        AT(fit_command, clusters)},
     {"db", "PATH",
         "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for "
         "`flopcast plot gemm`",
-        OPTION_TEXT, AT(db)},
+        OPTION_TEXT, AT(fit_command, db)},
     {"gpu", "FILE", "measure: the GPU that was measured, a file of topologies/gpus", OPTION_TEXT,
-        AT(gpu)},
+        AT(fit_command, gpu)},
     {"topology", "FILE", "nccl LOG...: the cluster that they are of, a file of topologies/clusters",
-        OPTION_TEXT, AT(topology)},
+        OPTION_TEXT, AT(fit_command, topology)},
     LOG_OPTIONS("nccl LOG...: ", struct fit_command),
     {"out", "FILE",
         "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of "
         "the cluster, MINE.yaml, and beside it MINE-node.yaml, where numbers of its node were "
         "fitted; of measure that of the GPU; training: into this folder, GPU files and stack "
         "profiles",
-        OPTION_TEXT, AT(out)},
+        OPTION_TEXT, AT(fit_command, out)},
     {"correlations", NULL,
         "nccl, training: print the correlations of the fit, an entry of "
         "topologies/fitted/correlations.yaml",
-        OPTION_FLAG, AT(correlations)},
+        OPTION_FLAG, AT(fit_command, correlations)},
     {"cross-validate", NULL,
         "training: leave out one source and model after the other, and print how well the fit to "
         "the rest predicts it (ten minutes)",
-        OPTION_FLAG, AT(cross_validate)},
+        OPTION_FLAG, AT(fit_command, cross_validate)},
     {0},
 };
 
@@ -270,7 +271,7 @@ static void fit_overlap(const struct fit_command *command, struct arena *arena, 
 
 int calibrate_fit(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = calibrate_fit_options,
         .take = calibrate_fit_take_argument,
         .check = calibrate_fit_check,
         .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | overlap "

@@ -65,19 +65,18 @@ static void take_csv(void *csv, const struct argument *argument)
     *(bool *)csv = true;
 }
 
-#define AT(at) .member = offsetof(struct import_command, at)
-static const struct command_option options[] = {
+static const struct command_option calibrate_import_options[] = {
     {"db", "PATH", "The database (default: results/flopcast.db); made when there is none",
-        OPTION_TEXT, AT(db)},
+        OPTION_TEXT, AT(import_command, db)},
     {"format", "csv", "Of nccl-tests: print the rows as CSV instead of storing them", OPTION_TAKE,
-        AT(csv), .take = take_csv},
+        AT(import_command, csv), .take = take_csv},
     LOG_OPTIONS("Of nccl-tests: ", struct import_command),
     {0},
 };
 
 int calibrate_import(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = calibrate_import_options,
         .take = calibrate_import_take_argument,
         .check = calibrate_import_check,
         .args_doc = "nccl-tests|nsys|kineto|measure|direct FILE...",

@@ -92,7 +92,7 @@ struct show {
     enum records_format format;
 };
 
-static const struct command_option options[] = {
+static const struct command_option calibrate_show_options[] = {
     {"db", "PATH",
         "The database of `flopcast calibrate fit nccl --db` (default: results/flopcast.db)",
         OPTION_TEXT, .member = offsetof(struct show, db)},
@@ -108,7 +108,7 @@ static void calibrate_show_refuse(void *show, const struct argument *argument)
 
 int calibrate_show(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = calibrate_show_options,
         .take = calibrate_show_refuse,
         .common = COMMON_TABLE,
         .doc = "Print the newest fit of a database: every parameter with its standard error and "

@@ -66,61 +66,63 @@ static void take_by(void *member, const struct argument *argument)
     vec_push(list, names[argument_name(argument, names)]);
 }
 
-#define AT(at) .member = offsetof(struct validate_command, at)
-static const struct command_option options[] = {
+static const struct command_option validate_options[] = {
     {"measurements", "FILE.csv",
         "A table of runs; may be given several times (default: flopcast's "
         "results/measured/training.csv)",
-        OPTION_TAKE, AT(measurements), .take = validate_take_measurements, .flags = OPTION_LIST},
-    {"all", NULL, "All tables of runs of flopcast's results/measured", OPTION_FLAG, AT(all)},
+        OPTION_TAKE, AT(validate_command, measurements), .take = validate_take_measurements,
+        .flags = OPTION_LIST},
+    {"all", NULL, "All tables of runs of flopcast's results/measured", OPTION_FLAG,
+        AT(validate_command, all)},
     {"source", "PATTERN",
         "Only rows whose source, or the name of whose table, contains this, in any case; with '*' "
         "or '?': is this",
-        OPTION_TEXT, AT(source)},
+        OPTION_TEXT, AT(validate_command, source)},
     {"base", "SCENARIO",
         "What all rows have in common (default: flopcast's results/measured/training.yaml; a table "
         "then needs the columns micro_batch and seq_len)",
-        OPTION_TEXT, AT(base)},
+        OPTION_TEXT, AT(validate_command, base)},
     {"where", "EXPR",
         "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"",
-        OPTION_TEXT, AT(where)},
+        OPTION_TEXT, AT(validate_command, where)},
     RECORDS_OPTION(struct validate_command),
-    {"rows", NULL, "table: every row, not only the groups", OPTION_FLAG, AT(rows)},
+    {"rows", NULL, "table: every row, not only the groups", OPTION_FLAG,
+        AT(validate_command, rows)},
     {"by", "CLASS",
         "table: also by source, framework, layout, gpus or waiting (exposed communication and "
         "bubble, as a share of the step); may be given several times (default: all of them, of "
         "several tables)",
-        OPTION_TAKE, AT(by), .take = take_by, .flags = OPTION_LIST},
+        OPTION_TAKE, AT(validate_command, by), .take = take_by, .flags = OPTION_LIST},
     {"open", NULL,
         "Only what is off and not explained: the rows whose status is open, by suspected cause "
         "(columns of the table)",
-        OPTION_FLAG, AT(open)},
+        OPTION_FLAG, AT(validate_command, open)},
     {"predict", "FILE.csv",
         "Only the rows of which nothing is measured: write their ids and what is predicted into "
         "this new file, with version and digests of program and inputs",
-        OPTION_TEXT, AT(predict)},
+        OPTION_TEXT, AT(validate_command, predict)},
     {"uncommitted", NULL,
         "With --predict: also by a program that was not built from a commit; the file says so, and "
         "is no first sight",
-        OPTION_FLAG, AT(uncommitted)},
+        OPTION_FLAG, AT(validate_command, uncommitted)},
     {"results", "FILE.csv", "Keep what is predicted in this file, for --from", OPTION_TEXT,
-        AT(results)},
+        AT(validate_command, results)},
     {"from", "FILE.csv",
         "Simulate nothing: the tables that this file of --results names, with what it says is "
         "predicted; errors are those of what the tables say today",
-        OPTION_TEXT, AT(from)},
+        OPTION_TEXT, AT(validate_command, from)},
     {"page", "FILE.md",
         "Write the evidence, as tables, between the markers of this page, instead of printing it "
         "(README.md, results/README.md)",
-        OPTION_TEXT, AT(page)},
+        OPTION_TEXT, AT(validate_command, page)},
     {"sure", "FILE.yaml",
         "Make the file of intervals anew (topologies/fitted/sure.yaml) from these runs, which "
         "every prediction is printed with",
-        OPTION_TEXT, AT(sure)},
+        OPTION_TEXT, AT(validate_command, sure)},
     {"db", "PATH",
         "Store each simulation in this database, and take from it what was simulated before; and "
         "the rows, for `flopcast plot validation`",
-        OPTION_TEXT, AT(db)},
+        OPTION_TEXT, AT(validate_command, db)},
     SHARD_OPTION(struct validate_command, "simulations"),
     {0},
 };
@@ -564,7 +566,7 @@ static void validate_check_arguments(void *self, struct argp_state *state)
 
 int cmd_validate(int argc, char **argv)
 {
-    const struct command_line line = {.options = options,
+    const struct command_line line = {.options = validate_options,
         .doc = doc,
         .common = COMMON_SIMULATE,
         .take = validate_refuse,

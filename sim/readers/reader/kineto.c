@@ -38,7 +38,7 @@ enum { INPUTS = 16, DIMENSIONS = 4 }; /* tensors of an operator whose sizes are 
 enum { MOST_RANKS = 1 << 24 };
 static const double MOST_BYTES = 0x1p53; /* beyond it a size is nonsense */
 
-struct reader {
+struct kineto_reader {
     struct kineto_about *about;
     kineto_take take;
     void *self;
@@ -120,7 +120,7 @@ int64_t kineto_message_bytes(const struct kineto_event *event)
 #define COPY(room, text) snprintf(room, sizeof(room), "%s", text)
 #define ROOM(text) text, sizeof(text)
 
-static enum status wrong_number(struct reader *r, const struct json_scalar *scalar)
+static enum status wrong_number(struct kineto_reader *r, const struct json_scalar *scalar)
 {
     return diag_input(r->diag, (struct source_pos){input_name(r->input), scalar->line, 1},
         "'%.40s' is no number for %s", scalar->text, scalar->key);
@@ -128,7 +128,7 @@ static enum status wrong_number(struct reader *r, const struct json_scalar *scal
 
 /* Microseconds with up to three decimals, as Kineto writes them, to nanoseconds. */
 static enum status kineto_take_time(
-    struct reader *r, const struct json_scalar *scalar, int64_t *out, double *us)
+    struct kineto_reader *r, const struct json_scalar *scalar, int64_t *out, double *us)
 {
     /* A start and a duration of so much, 126 years, add up to less than int64_t holds as
      * nanoseconds. */
@@ -209,7 +209,7 @@ static enum kineto_call call_of(const struct kineto_event *event)
     return CALL_OTHER;
 }
 
-static enum status kineto_take_event(struct reader *r, const struct json_scalar *scalar)
+static enum status kineto_take_event(struct kineto_reader *r, const struct json_scalar *scalar)
 {
     struct kineto_event *event = &r->event;
     const char *key = scalar->key;
@@ -266,7 +266,7 @@ static void take_args(struct kineto_event *event, const struct json_scalar *scal
 
 /* [[8, 1024], [], ...] and ["float", "Scalar", ...]: an empty list is no tensor, or one of no
  * dimension. */
-static void take_input(struct reader *r, const struct json_scalar *scalar)
+static void take_input(struct kineto_reader *r, const struct json_scalar *scalar)
 {
     double size;
     if (scalar->container == IN_TYPES && r->n_types < INPUTS) {
@@ -285,7 +285,7 @@ static void take_input(struct reader *r, const struct json_scalar *scalar)
 
 static enum status kineto_take_scalar(void *self, const struct json_scalar *scalar)
 {
-    struct reader *r = self;
+    struct kineto_reader *r = self;
     struct kineto_about *about = r->about;
     if (!scalar->key) {
         take_input(r, scalar);
@@ -314,7 +314,7 @@ static enum status kineto_take_scalar(void *self, const struct json_scalar *scal
     }
 }
 
-static double input_bytes(const struct reader *r)
+static double input_bytes(const struct kineto_reader *r)
 {
     double bytes = 0;
     if (r->too_many || r->n_dims != r->n_types)
@@ -360,7 +360,7 @@ static bool take_attention(struct kineto_event *event, const struct shape *q, co
     return true;
 }
 
-static void find_product(struct reader *r)
+static void find_product(struct kineto_reader *r)
 {
     for (int i = 0; i + 1 < r->n_dims && r->n_dims == r->n_types; i++) {
         if (!take_product(&r->event, &r->shapes[i], &r->shapes[i + 1]) &&
@@ -374,7 +374,7 @@ static void find_product(struct reader *r)
 /* What is left in `r` belongs to the next event. */
 static enum status kineto_take_close(void *self, int container, int line)
 {
-    struct reader *r = self;
+    struct kineto_reader *r = self;
     if (container == IN_EVENTS)
         r->has_events = true;
     if (container == IN_DIM) {
@@ -421,7 +421,7 @@ enum status kineto_scan(struct kineto_about *out, struct input *input, kineto_ta
     struct arena *arena, struct diag *diag)
 {
     *out = (struct kineto_about){.rank = -1};
-    struct reader r = {.about = out,
+    struct kineto_reader r = {.about = out,
         .take = take,
         .self = self,
         .input = input,
