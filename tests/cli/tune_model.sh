@@ -46,7 +46,7 @@ expect 2 "$FLOPCAST" tune small --topology h100-8x400g --gpus 8 --seq-len 512
 says err "give --global-batch N"
 
 # A stop prints the best so far: within two seconds, and by sanitizers on a machine that does other things within twenty; not stopped it takes minutes.
-"$FLOPCAST" tune llama3.1-8b --topology h100-8x400g --gpus 64 --seq-len 4096 --global-batch 256 --strategy megatron --tensor 2 --top 1000 >stopped 2>stopped.err &
+FLOPCAST_SILENT_S=2 "$FLOPCAST" tune llama3.1-8b --topology h100-8x400g --gpus 64 --seq-len 4096 --global-batch 256 --strategy megatron --tensor 2 --top 1000 >stopped 2>stopped.err &
 pid=$!
 for ((i = 0; i < 1500; i++)); do
     grep -q "so far" stopped.err && break

@@ -172,12 +172,18 @@ static void *waiting_look_on(void *self)
     return NULL;
 }
 
+double waiting_silent_s(double terminal_s, double elsewhere_s)
+{
+    const char *given = getenv("FLOPCAST_SILENT_S");
+    double otherwise_s = isatty(STDERR_FILENO) ? terminal_s : elsewhere_s;
+    return given ? strtod(given, NULL) : otherwise_s;
+}
+
 struct waiting *waiting_begin(
     const char *command, const char *name, const char *what, struct scenario_set *set, bool quiet)
 {
     if (quiet)
         return NULL;
-    const char *given = getenv("FLOPCAST_SILENT_S");
     struct waiting *waiting = xcalloc(1, sizeof *waiting);
     waiting->command = command;
     waiting->name = name;
@@ -187,9 +193,7 @@ struct waiting *waiting_begin(
     waiting->terminal = isatty(STDERR_FILENO);
     waiting->begun_s = waiting->pass_begun_s = waiting_now_s();
     waiting->pass = 1;
-    waiting->silent_s = given               ? strtod(given, NULL)
-                        : waiting->terminal ? TERMINAL_SILENT_S
-                                            : SILENT_S;
+    waiting->silent_s = waiting_silent_s(TERMINAL_SILENT_S, SILENT_S);
     waiting->said_s = -BETWEEN_S;
     pthread_mutex_init(&waiting->mutex, NULL);
     waiting->set = set;

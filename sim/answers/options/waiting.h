@@ -22,6 +22,8 @@ struct waiting;
  * fine below. */
 struct waiting *waiting_begin(
     const char *command, const char *name, const char *what, struct scenario_set *set, bool quiet);
+/* The first seconds of silence: FLOPCAST_SILENT_S, or else as long on a terminal, and elsewhere. */
+double waiting_silent_s(double terminal_s, double elsewhere_s);
 /* A scenario_progress: done of total jobs. */
 void waiting_count(void *self, int done, int total);
 void waiting_end(struct waiting *waiting);

@@ -11,6 +11,7 @@
 #include "options/arguments.h"
 #include "cli/cli.h"
 #include "options/stop.h"
+#include "options/waiting.h"
 #include "rows/words.h"
 #include "crew/ranks.h"
 #include "store/share.h"
@@ -227,7 +228,7 @@ static struct tune_watch *tune_watch_begin(
         .set = set,
         .tune = tune,
         .start_s = tune_now_s(),
-        .silent_s = isatty(STDERR_FILENO) ? SILENT_S : PIPE_SILENT_S,
+        .silent_s = waiting_silent_s(SILENT_S, PIPE_SILENT_S),
         .said_s = -BETWEEN_S};
     pthread_mutex_init(&watch->mutex, NULL);
     tune->changing = changing;
