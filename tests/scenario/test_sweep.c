@@ -3,6 +3,8 @@
 #include "base/vec.h"
 #include "scenario/file.h"
 
+#include <glob.h>
+
 /* Points as "batch x gpus", in order. */
 static void assert_points(const struct loaded *loaded, const int (*expected)[2], int n)
 {
@@ -152,6 +154,43 @@ static void a_sweep_ends_at_its_limit(void **state)
     }
 }
 
+/* The axis that lost a key has more values than another one. */
+static void an_override_beside_a_shorter_axis(void **state)
+{
+    (void)state;
+    const struct scenario_override one[] = {{"train.micro_batch", "1"}};
+    struct loaded *loaded =
+        load_text(BASE "sweep:\n"
+                       "  - {train.micro_batch: [1, 1, 3, 3], cluster.gpus: [8, 16, 16, 32]}\n"
+                       "  - strategy: [ddp, fsdp]\n",
+            one, 1);
+    const int expected[][2] = {{1, 8}, {1, 8}, {1, 16}, {1, 16}, {1, 32}, {1, 32}};
+    assert_points(loaded, expected, 6);
+    unload(loaded);
+}
+
+/* Whatever is set of any scenario, it is loaded or refused in words. */
+static void any_scenario_can_be_set(void **state)
+{
+    (void)state;
+    static const struct scenario_override each[] = {{"cluster.gpus", "16"},
+        {"cluster.gpus", "[16, 8]"}, {"train.micro_batch", "1"}, {"train.precision", "bf16_mixed"},
+        {"train.activation_checkpointing", "full"}, {"cluster.nccl_protocols", "all"},
+        {"strategy", "fsdp"}, {"parallelism.tensor", "2"}, {"model", "gpt2-xl"}};
+    glob_t found;
+    assert_int_equal(glob(FLOPCAST_SOURCE_DIR "/scenarios/*.yaml", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+            struct arena arena = ARENA_INIT;
+            struct diag diag = DIAG_INIT;
+            struct scenario_set set;
+            enum status status = scenario_load(&set, found.gl_pathv[i], &each[k], 1, &arena, &diag);
+            assert_true(status == STATUS_OK ? set.n_points > 0 : *diag.text != '\0');
+            arena_release(&arena);
+        }
+    globfree(&found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,7 +201,9 @@ int main(void)
         cmocka_unit_test(an_override_replaces_the_axis),
         cmocka_unit_test(an_override_frees_the_keys_beside_it),
         cmocka_unit_test(an_override_leaves_no_point_twice),
+        cmocka_unit_test(an_override_beside_a_shorter_axis),
         cmocka_unit_test(an_override_list_makes_a_new_last_axis),
+        cmocka_unit_test(any_scenario_can_be_set),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }

@@ -141,10 +141,11 @@ static bool sweep_is_alike(const struct sweep *sweep, int axis, int a, int b)
 {
     for (int i = 0; i < sweep->keys.n; i++) {
         const struct sweep_key *key = &sweep->keys.at[i];
+        if (key->axis != axis) /* which may have fewer values */
+            continue;
         struct config_node x = config_item(key->values, a), y = config_item(key->values, b);
-        if (key->axis == axis &&
-            (config_kind(x) != CONFIG_SCALAR || config_kind(y) != CONFIG_SCALAR ||
-                strcmp(config_text(x), config_text(y)) != 0))
+        if (config_kind(x) != CONFIG_SCALAR || config_kind(y) != CONFIG_SCALAR ||
+            strcmp(config_text(x), config_text(y)) != 0)
             return false;
     }
     return true;
