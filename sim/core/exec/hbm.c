@@ -120,9 +120,9 @@ static int64_t segment_size(int64_t bytes)
     return hbm_round_up(bytes, ROUND_LARGE);
 }
 
-static int pool_of(const struct hbm_block *block)
+static hbm_pool *pool_of(struct hbm *hbm, int stream, bool small)
 {
-    return 2 * block->stream + block->small;
+    return &hbm->pools.at[2 * stream + small];
 }
 
 /* How many sizes of the pool are below bytes. (Without branches it takes a tenth of a run longer:
@@ -143,7 +143,7 @@ static int hbm_size_at(const hbm_pool *pool, int64_t bytes)
 static void hbm_set_free(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
-    hbm_pool *pool = &hbm->pools.at[pool_of(block)];
+    hbm_pool *pool = pool_of(hbm, block->stream, block->small);
     int at = hbm_size_at(pool, block->bytes);
     if (at == pool->n || pool->at[at].bytes != block->bytes) {
         vec_reserve(pool, pool->n + 1);
@@ -180,7 +180,7 @@ static void unlist(struct hbm *hbm, int32_t index)
     const struct hbm_block *block = &hbm->blocks.at[index];
     BUG_IF(block->state != BLOCK_FREE, "block %d is not free", index);
     if (block->lower < 0) {
-        hbm_pool *pool = &hbm->pools.at[pool_of(block)];
+        hbm_pool *pool = pool_of(hbm, block->stream, block->small);
         unlist_lowest(hbm, pool, hbm_size_at(pool, block->bytes));
         return;
     }
@@ -252,8 +252,7 @@ static bool may_take(const struct hbm *hbm, int64_t held, int64_t bytes)
 static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
 {
     bool small = bytes <= SMALL_SIZE;
-    hbm_pool *pool =
-        &hbm->pools.at[pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = small})];
+    hbm_pool *pool = pool_of(hbm, stream, small);
     int at = hbm_size_at(pool, bytes);
     hbm->searches += !small;
     if (at == pool->n)
@@ -532,8 +531,7 @@ static int32_t highest_of(const struct hbm *hbm, const struct hbm_size *size)
 /* release_available_cached_blocks: whether enough has gone. */
 static bool release_oversize(struct hbm *hbm, int64_t bytes, int stream)
 {
-    const hbm_pool *pool = &hbm->pools.at[pool_of(
-        &(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE})];
+    const hbm_pool *pool = pool_of(hbm, stream, bytes <= SMALL_SIZE);
     int64_t wanted = bytes < hbm->max_split ? hbm->max_split : bytes, released = 0;
     if (hbm->max_split == INT64_MAX || hbm->expandable)
         return false;

@@ -20,7 +20,7 @@
 
 #include <math.h>
 
-enum { CONVOLUTION = 3 };
+enum { CONV_KERNEL = 3 };
 
 const char *const table_format_names[TABLES_FORMAT_COUNT + 1] = {
     [TABLES_FP16] = "fp16", [TABLES_FP32] = "fp32"};
@@ -69,7 +69,7 @@ static void layer_tensors(struct model_builder *b)
     if (s->dhen.attention)
         dhen_attention_tensors(b);
     if (s->dhen.convolution)
-        build_linear(b, "convolution", (int64_t)CONVOLUTION * CONVOLUTION, 1);
+        build_linear(b, "convolution", (int64_t)CONV_KERNEL * CONV_KERNEL, 1);
     if (s->dhen.cross)
         build_linear(b, "cross", sample, sample);
     build_linear(b, "norm", 1, s->d_model);
@@ -148,7 +148,7 @@ static int convolution_module(struct tape *t, const struct sample *s)
     struct tape_window window = {.images = s->samples,
         .size = s->features,
         .width = s->d,
-        .kernel = CONVOLUTION,
+        .kernel = CONV_KERNEL,
         .stride = 1,
         .groups = 1};
     int plane = tape_view(t, "convolution.view", s->x, s->samples * s->features * s->d, 1);
