@@ -634,7 +634,7 @@ static void write_memory(struct trace_writer *w)
         for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
             if (c != HBM_CONTEXT && c != HBM_NCCL) /* fixed, and in no sample */
                 fprintf(w->out, "%s\"%s\": %.6g", c ? ", " : "", hbm_category_names[c],
-                    sample->category_bytes[c] / 0x1p30);
+                    sample->category_bytes[c] / GIB);
         fputs("}}", w->out);
     }
 }

@@ -291,8 +291,8 @@ static enum status strategy_strategy_check_host(
         return STATUS_OK;
     return diag_input(diag, gpus_at,
         "%d ranks offload %.0f GiB each, but %s '%s' has %.0f GiB; use more GPUs", ranks,
-        host_bytes / 0x1p30, hw_hosts_per_node(hw) > 1 ? "a host of" : "node", hw->node.name,
-        memory / 0x1p30);
+        host_bytes / GIB, hw_hosts_per_node(hw) > 1 ? "a host of" : "node", hw->node.name,
+        memory / GIB);
 }
 
 /* Elements of a layer's matrices. */

@@ -198,8 +198,8 @@ static void capacity_print_head(FILE *out, const struct capacity *capacity)
     words_paragraph_of(out,
         "%s on %s: %.1f GiB, less %.1f GiB of CUDA context and %.1f GiB of NCCL's for a "
         "communicator",
-        shape->name, gpu->name, gpu->hbm_capacity.value / 0x1p30, gpu->context_bytes.value / 0x1p30,
-        job->point.hw.node.nccl_bytes.value / 0x1p30);
+        shape->name, gpu->name, gpu->hbm_capacity.value / GIB, gpu->context_bytes.value / GIB,
+        job->point.hw.node.nccl_bytes.value / GIB);
     char *text = NULL;
     size_t n = 0;
     FILE *memory = xmemstream(&text, &n);

@@ -29,7 +29,7 @@ COMMAND(cmd_memory, 20, "memory", 0, "estimate the memory that training a model 
 
 static double gib(double bytes)
 {
-    return bytes / 0x1p30;
+    return bytes / GIB;
 }
 
 /* ---- what is modelled ---- */

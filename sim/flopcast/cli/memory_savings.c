@@ -61,7 +61,7 @@ enum status memory_print_points(FILE *out, struct memory_request *request, struc
     }
     if (diag->worst == STATUS_OK && request->format == RECORDS_TABLE) {
         words_paragraph_of(out, "%d of %d points fit by the peak; the largest takes %.1f GiB: %s",
-            fit, request->set.n_points, most / 0x1p30,
+            fit, request->set.n_points, most / GIB,
             words_point(&request->set.points[largest], &arena));
         fputc('\n', out);
     }
@@ -191,10 +191,10 @@ static void savings_print_answer(FILE *out, const struct savings *savings)
         price = arena_printf(
             arena, " for %s %% of the step", words_number(arena, 100 * savings->longer, 1, true));
     const char *most = savings->most ? arena_printf(arena, "; %s saves most, %.1f GiB%s",
-                                           savings->most, savings->most_bytes / 0x1p30, price)
+                                           savings->most, savings->most_bytes / GIB, price)
                                      : "; no change that is known saves anything";
     words_paragraph_of(
-        out, "%.1f GiB of each GPU as it is%s%s%s", savings->plain_bytes / 0x1p30, fits, most, fit);
+        out, "%.1f GiB of each GPU as it is%s%s%s", savings->plain_bytes / GIB, fits, most, fit);
     fputc('\n', out);
 }
 

@@ -67,7 +67,7 @@ static void model_add_stage(
     table_number(table, "whole", "on each rank", 0, whole);
     if (model->shape.moe.experts > 0)
         table_number(table, "experts", "of a rank", 0, experts);
-    table_number(table, "weights", "GiB in BF16", 2, 2 * (double)model->params / 0x1p30);
+    table_number(table, "weights", "GiB in BF16", 2, 2 * (double)model->params / GIB);
 }
 
 /* What the ranks of each stage hold: tensor and expert ranks of one stage have alike. */

@@ -82,7 +82,7 @@ static void print_slower(
         text = arena_printf(&arena, "%s, %s %+.1f %%", text, parts[least].name,
             100 * (of_other[least] - of_best[least]) / step_s);
     screen_wrap(
-        out, "  ", arena_printf(&arena, "%s; %.1f GiB", text, other->quiet.peak_bytes / 0x1p30));
+        out, "  ", arena_printf(&arena, "%s; %.1f GiB", text, other->quiet.peak_bytes / GIB));
     arena_release(&arena);
 }
 
@@ -116,7 +116,7 @@ void tune_why(FILE *out, const struct tune *tune, const int *order, int n)
         text = arena_printf(&arena, "%s%s%s %.1f %%", text, p == 0 ? "" : ", ", parts[p].name,
             100 * part_s[p] / best->quiet.step_time_s);
     words_paragraph_of(out, "why: of its step, %s; %.1f GiB of %.1f", text,
-        best->quiet.peak_bytes / 0x1p30, best->point.hw.gpu.hbm_capacity.value / 0x1p30);
+        best->quiet.peak_bytes / GIB, best->point.hw.gpu.hbm_capacity.value / GIB);
     arena_release(&arena);
     for (int i = 1; i < n && others <= NEXT; i++) {
         const struct tune_candidate *at = &tune->candidates.at[order[i]];
