@@ -1,6 +1,6 @@
 /* How far a command is, on stderr, while it simulates.
  *
- * A thread looks every 50 ms; it says nothing for the first seconds, then a line again and
+ * A ticker looks every 50 ms; it says nothing for the first seconds, then a line again and
  * again, rewritten in place on a terminal. Points of a sweep are counted by waiting_count();
  * within a simulation its progress in thousandths is read, which points of the set share. The
  * rest is estimated by the share done, once that is LEAST_SHARE.
@@ -12,16 +12,16 @@
 #include "options/waiting.h"
 
 #include "base/arena.h"
+#include "options/ticker.h"
 #include "rows/table.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+static const double LOOKS_S = 0.05;
 static const double SILENT_S = 4, BETWEEN_S = 5; /* in a pipe or a file */
 static const double TERMINAL_SILENT_S = 1, TERMINAL_BETWEEN_S = 0.5;
 static const double LEAST_SHARE = 0.02; /* of a simulation, before the rest is estimated by it */
@@ -30,23 +30,15 @@ static const double NEXT_PASS = 0.1; /* one that is so much less far than the la
 struct waiting {
     const char *command, *name, *what;
     bool slow; /* there are many ranks with noise */
-    bool terminal, shown, ended, several_passes;
+    bool terminal, shown, several_passes;
     double begun_s, silent_s, said_s;
     int done, total;
     int pass; /* of one job: its simulations come one after the other, with noise and without ... */
     double pass_begun_s, share;    /* how far this one is */
     struct exec_progress progress; /* of the points of set */
     struct scenario_set *set;
-    pthread_t thread;
-    pthread_mutex_t mutex;
+    struct ticker *ticker;
 };
-
-static double waiting_now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Many ranks one by one, where a fold would have few. */
 static bool is_slow(const struct scenario_set *set)
@@ -75,7 +67,7 @@ static void waiting_follow(struct waiting *waiting)
     bool next = waiting->total <= 1 && share < waiting->share - NEXT_PASS;
     if (next) {
         waiting->pass++;
-        waiting->pass_begun_s = waiting_now_s();
+        waiting->pass_begun_s = ticker_now_s();
     }
     waiting->share = next ? share : fmax(waiting->share, share);
 }
@@ -101,7 +93,7 @@ static const char *how_far(const struct waiting *waiting, double s, struct arena
     const char *pass =
         waiting->several_passes ? arena_printf(arena, "pass %d: ", waiting->pass) : "";
     const char *far = arena_printf(arena, ", %s%.0f %% of its steps", pass, 100 * share);
-    double pass_s = waiting_now_s() - waiting->pass_begun_s;
+    double pass_s = ticker_now_s() - waiting->pass_begun_s;
     return share > LEAST_SHARE && share < 1
                ? arena_printf(arena, "%s, about %.0f s more", far, pass_s * (1 - share) / share)
                : far;
@@ -132,9 +124,10 @@ static const char *fitting(const struct waiting *waiting, const char *said, stru
     return arena_printf(arena, "%.*s", end > 0 ? end : room, said);
 }
 
-static void waiting_say(struct waiting *waiting)
+static void waiting_say(void *self)
 {
-    double s = waiting_now_s() - waiting->begun_s;
+    struct waiting *waiting = self;
+    double s = ticker_now_s() - waiting->begun_s;
     waiting_follow(waiting);
     if (s < waiting->silent_s ||
         s - waiting->said_s < (waiting->terminal ? TERMINAL_BETWEEN_S : BETWEEN_S))
@@ -157,21 +150,6 @@ static void waiting_say(struct waiting *waiting)
     arena_release(&arena);
 }
 
-static void *waiting_look_on(void *self)
-{
-    struct waiting *waiting = self;
-    for (bool ended = false; !ended;) {
-        const struct timespec pause = {.tv_nsec = 50000000};
-        nanosleep(&pause, NULL);
-        pthread_mutex_lock(&waiting->mutex);
-        ended = waiting->ended;
-        if (!ended)
-            waiting_say(waiting);
-        pthread_mutex_unlock(&waiting->mutex);
-    }
-    return NULL;
-}
-
 double waiting_silent_s(double terminal_s, double elsewhere_s)
 {
     const char *given = getenv("FLOPCAST_SILENT_S");
@@ -191,20 +169,15 @@ struct waiting *waiting_begin(
     waiting->slow = is_slow(set);
     waiting->several_passes = set && set->n_points == 1 && scenario_varies(&set->points[0]);
     waiting->terminal = isatty(STDERR_FILENO);
-    waiting->begun_s = waiting->pass_begun_s = waiting_now_s();
+    waiting->begun_s = waiting->pass_begun_s = ticker_now_s();
     waiting->pass = 1;
     waiting->silent_s = waiting_silent_s(TERMINAL_SILENT_S, SILENT_S);
     waiting->said_s = -BETWEEN_S;
-    pthread_mutex_init(&waiting->mutex, NULL);
     waiting->set = set;
     waiting->total = set ? set->n_points : 0;
     waiting_watch(waiting, &waiting->progress);
-    if (pthread_create(&waiting->thread, NULL, waiting_look_on, waiting) == 0)
-        return waiting;
-    waiting_watch(waiting, NULL);
-    pthread_mutex_destroy(&waiting->mutex);
-    free(waiting);
-    return NULL;
+    waiting->ticker = ticker_begin(LOOKS_S, waiting_say, waiting);
+    return waiting;
 }
 
 void waiting_count(void *self, int done, int total)
@@ -212,23 +185,19 @@ void waiting_count(void *self, int done, int total)
     struct waiting *waiting = self;
     if (!waiting)
         return;
-    pthread_mutex_lock(&waiting->mutex);
+    ticker_lock(waiting->ticker);
     waiting->done = done;
     waiting->total = total;
-    pthread_mutex_unlock(&waiting->mutex);
+    ticker_unlock(waiting->ticker);
 }
 
 void waiting_end(struct waiting *waiting)
 {
     if (!waiting)
         return;
-    pthread_mutex_lock(&waiting->mutex);
-    waiting->ended = true;
-    pthread_mutex_unlock(&waiting->mutex);
-    pthread_join(waiting->thread, NULL);
+    ticker_end(waiting->ticker);
     waiting_watch(waiting, NULL);
     if (waiting->shown && waiting->terminal)
         fputs("\r\033[K", stderr);
-    pthread_mutex_destroy(&waiting->mutex);
     free(waiting);
 }

@@ -18,8 +18,7 @@ struct waiting;
 
 /* "run", "t5_scaling", "points": of what it does; words ("under way") where nothing is counted.
  * set: its points say how far their simulation is, and whether a fold or less noise would be
- * sooner; NULL: not known. Returns NULL where nothing will be said: quiet, or no thread. NULL is
- * fine below. */
+ * sooner; NULL: not known. Returns NULL where nothing will be said: quiet. NULL is fine below. */
 struct waiting *waiting_begin(
     const char *command, const char *name, const char *what, struct scenario_set *set, bool quiet);
 /* The first seconds of silence: FLOPCAST_SILENT_S, or else as long on a terminal, and elsewhere. */

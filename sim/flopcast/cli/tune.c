@@ -11,6 +11,7 @@
 #include "options/arguments.h"
 #include "cli/cli.h"
 #include "options/stop.h"
+#include "options/ticker.h"
 #include "options/waiting.h"
 #include "rows/words.h"
 #include "crew/ranks.h"
@@ -18,12 +19,10 @@
 #include "store/outcome.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 COMMAND(cmd_tune, 16, "tune", COMMAND_SHARES,
@@ -79,6 +78,7 @@ void tune_print_held(
  * ends it with what is known. A thread looks on, as a simulation may take longer than anybody wants
  * to wait. */
 
+static const double LOOKS_S = 0.1;
 static const double SILENT_S = 4,
                     PIPE_SILENT_S = 30; /* before the first line, on a terminal and elsewhere */
 static const double BETWEEN_S = 5;      /* between two lines */
@@ -87,24 +87,15 @@ struct tune_watch {
     const struct tune_command *command;
     const struct scenario_set *set;
     struct tune *tune;
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    bool ended;
+    struct ticker *ticker;
     double start_s, silent_s, said_s,
         best_s; /* silent_s: nothing is said before; best_s: of a step, as it was said */
 };
 
-static double tune_now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void changing(void *self, bool begins)
 {
     struct tune_watch *watch = self;
-    (begins ? pthread_mutex_lock : pthread_mutex_unlock)(&watch->mutex);
+    (begins ? ticker_lock : ticker_unlock)(watch->ticker);
 }
 
 /* Those that ran as finalists without noise, for a table before the end. Then the table prints
@@ -171,7 +162,7 @@ static void tune_say(struct tune_watch *watch)
 {
     const struct tune *tune = watch->tune;
     const struct tune_candidate *best = NULL;
-    double s = tune_now_s() - watch->start_s;
+    double s = ticker_now_s() - watch->start_s;
     int ran = 0;
     for (int i = 0; i < tune->candidates.n; i++) {
         const struct tune_candidate *at = &tune->candidates.at[i];
@@ -198,26 +189,15 @@ static void tune_say(struct tune_watch *watch)
     arena_release(&arena);
 }
 
-static void *tune_look_on(void *self)
+static void tune_look_on(void *self)
 {
     struct tune_watch *watch = self;
-    for (;;) {
-        struct pollfd out = {.fd = STDOUT_FILENO};
-        bool closed = poll(&out, 1, 0) > 0 && (out.revents & POLLERR);
-        pthread_mutex_lock(&watch->mutex);
-        if (watch->ended)
-            break;
-        if (stop_asked())
-            tune_leave(watch);
-        if (closed)
-            raise(SIGPIPE);
-        tune_say(watch);
-        pthread_mutex_unlock(&watch->mutex);
-        const struct timespec pause = {.tv_nsec = 100000000};
-        nanosleep(&pause, NULL);
-    }
-    pthread_mutex_unlock(&watch->mutex);
-    return NULL;
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    if (stop_asked())
+        tune_leave(watch);
+    if (poll(&out, 1, 0) > 0 && (out.revents & POLLERR))
+        raise(SIGPIPE);
+    tune_say(watch);
 }
 
 static struct tune_watch *tune_watch_begin(
@@ -227,28 +207,20 @@ static struct tune_watch *tune_watch_begin(
     *watch = (struct tune_watch){.command = command,
         .set = set,
         .tune = tune,
-        .start_s = tune_now_s(),
+        .start_s = ticker_now_s(),
         .silent_s = waiting_silent_s(SILENT_S, PIPE_SILENT_S),
         .said_s = -BETWEEN_S};
-    pthread_mutex_init(&watch->mutex, NULL);
+    watch->ticker = ticker_begin(LOOKS_S, tune_look_on, watch);
     tune->changing = changing;
     tune->self = watch;
-    if (pthread_create(&watch->thread, NULL, tune_look_on, watch) == 0)
-        return watch;
-    tune->changing = NULL;
-    free(watch);
-    return NULL;
+    return watch;
 }
 
 static void tune_watch_end(struct tune_watch *watch)
 {
     if (!watch)
         return;
-    pthread_mutex_lock(&watch->mutex);
-    watch->ended = true;
-    pthread_mutex_unlock(&watch->mutex);
-    pthread_join(watch->thread, NULL);
-    pthread_mutex_destroy(&watch->mutex);
+    ticker_end(watch->ticker);
     free(watch);
 }
 
