@@ -139,14 +139,14 @@ struct job {
     uint32_t ended;
     struct link_weight weights[FLOWS][3 * NODES];
     int n_weights[FLOWS];
-    int starts, active_sum;
+    int starts, active, active_sum;
     ps_t last_end;
 };
 
 static void start(struct job *job, int slot)
 {
     job->starts++;
-    job->active_sum += job->net.n_active;
+    job->active_sum += job->active++;
     double bytes = 1e9 * (0.5 + rng_uniform(&job->rng[slot]));
     double rate_cap = 200e9 * (0.9 + 0.1 * rng_uniform(&job->rng[slot]));
     net_start(&job->net, slot, bytes, rate_cap, job->weights[slot], job->n_weights[slot],
@@ -157,6 +157,7 @@ static void on_ended(void *self, const struct event *event)
 {
     struct job *job = self;
     job->last_end = event->time;
+    job->active--;
     if (job->starts < FLOW_STARTS)
         start(job, (int)event->target);
 }

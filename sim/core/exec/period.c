@@ -275,7 +275,8 @@ static bool same_flow(const struct net_flow *then, const struct net_flow *now, p
     if (then->active != now->active)
         return false;
     return !now->active ||
-           (now->settled_at - then->settled_at == period && !then->changed && !now->changed &&
+           (now->settled_at - then->settled_at == period && now->end - then->end == period &&
+               now->looks_at - then->looks_at == period && !then->changed && !now->changed &&
                same_real(then->bytes_left, now->bytes_left) && same_real(then->rate, now->rate) &&
                same_real(then->fair, now->fair) && same_real(then->rate_cap, now->rate_cap) &&
                then->bottleneck == now->bottleneck && then->n_weights == now->n_weights);
@@ -467,8 +468,11 @@ static void skip_meeting(struct sim *sim, int i, const struct period_meeting *th
     struct communicator *comm = &sim->meetings.all[sim->period.meetings[i]];
     struct net_flow *flow = &sim->machine->net.flows.at[comm->flow];
     comm->start += n * (comm->start - then->comm.start);
-    if (flow->active)
-        flow->settled_at += n * (flow->settled_at - then->flow.settled_at);
+    if (!flow->active)
+        return;
+    flow->settled_at += n * (flow->settled_at - then->flow.settled_at);
+    flow->end += n * (flow->end - then->flow.end);
+    flow->looks_at += n * (flow->looks_at - then->flow.looks_at);
 }
 
 /* Follows the allocators of all ranks through n periods, or as many as none makes a segment in: how

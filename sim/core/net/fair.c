@@ -49,17 +49,22 @@ static void open_flow(struct net *net, int id)
     vec_push(&net->solved, id);
 }
 
-/* The first, and flows that changed and share a link with it, with one that does, and so on. */
+/* The first, and those with it that the solution will move: others that changed and share a link
+ * with it or with such ones, and those that a link holds which one comes to. */
 static void open_changed(struct net *net, int first, bool more)
 {
     open_flow(net, first);
-    for (int i = 0; more && i < net->open.n; i++) {
+    for (int i = 0; i < net->open.n; i++) {
         const struct net_flow *flow = &net->flows.at[net->open.at[i]];
-        for (int w = 0; w < flow->n_weights; w++) {
-            const struct net_link *link = &net->links.at[flow->weights[w].link];
-            for (int k = 0; k < link->flows.n; k++)
-                if (net->flows.at[link->flows.at[k].flow].changed)
+        bool comes = flow->fair == 0;
+        for (int w = 0; (more || comes) && w < flow->n_weights; w++) {
+            int id = flow->weights[w].link;
+            const struct net_link *link = &net->links.at[id];
+            for (int k = 0; k < link->flows.n; k++) {
+                const struct net_flow *other = &net->flows.at[link->flows.at[k].flow];
+                if (other->changed || (comes && other->bottleneck == id))
                     open_flow(net, link->flows.at[k].flow);
+            }
         }
     }
 }
@@ -104,56 +109,88 @@ static void fair_find_links(struct net *net)
     }
 }
 
-/* The level to which all flows without a rate can rise. */
-static double fair_next_level(struct net *net)
+/* The least level of a link of the open flows. */
+static double fair_least_level(struct net *net)
 {
     double level = HUGE_VAL;
-    for (int i = 0; i < net->open.n; i++) {
-        const struct net_flow *flow = &net->flows.at[net->open.at[i]];
-        if (flow->fair == UNFIXED && flow->rate_cap < level)
-            level = flow->rate_cap;
-    }
     for (int i = 0; i < net->near.n; i++) {
         const struct net_link *link = &net->links.at[net->near.at[i]];
         if (link->stale)
             set_level(net, net->near.at[i]);
-        if (link->level < level)
-            level = link->level;
+        level = fmin(level, link->level);
     }
-    BUG_IF(isinf(level), "a flow crosses no link and has no rate cap");
-    return level > 0 ? level
-                     : 0; /* below 0 by rounding only: left over from links that are exactly full */
+    return level;
 }
 
-/* Whether a flow rises no further than the level, and what stops it: what allows least. */
-static bool stops(const struct net *net, struct net_flow *flow, double level)
+static void fair_fix(struct net *net, struct net_flow *flow, double rate, int bottleneck)
+{
+    flow->fair = rate;
+    flow->bottleneck = bottleneck;
+    for (int w = 0; w < flow->n_weights; w++)
+        net->links.at[flow->weights[w].link].stale = true;
+}
+
+/* Flows that their rate caps hold below all links' levels: all of them at once, as a flow that
+ * takes less than its share leaves the others more, so no level falls. How many there are; least:
+ * the least rate cap of the others. */
+static int fair_fix_capped(struct net *net, double level, double *least)
+{
+    int n = 0;
+    *least = HUGE_VAL;
+    for (int i = 0; i < net->open.n; i++) {
+        struct net_flow *flow = &net->flows.at[net->open.at[i]];
+        if (flow->fair != UNFIXED)
+            continue;
+        if (flow->rate_cap * (1 + MAXMIN_SLACK) < level) {
+            fair_fix(net, flow, flow->rate_cap, NO_LINK);
+            n++;
+        } else {
+            *least = fmin(*least, flow->rate_cap);
+        }
+    }
+    return n;
+}
+
+/* What allows a flow least: its rate cap or a link. */
+static double fair_stop(const struct net *net, const struct net_flow *flow, int *bottleneck)
 {
     double least = flow->rate_cap;
-    flow->bottleneck = NO_LINK;
+    *bottleneck = NO_LINK;
     for (int w = 0; w < flow->n_weights; w++)
         if (net->links.at[flow->weights[w].link].level < least) {
             least = net->links.at[flow->weights[w].link].level;
-            flow->bottleneck = flow->weights[w].link;
+            *bottleneck = flow->weights[w].link;
         }
-    return least <= level * (1 + MAXMIN_SLACK);
+    return least;
+}
+
+/* Flows that rise no further than the level. */
+static int fair_fix_at(struct net *net, double level)
+{
+    int n = 0, bottleneck;
+    for (int i = 0; i < net->open.n; i++) {
+        struct net_flow *flow = &net->flows.at[net->open.at[i]];
+        if (flow->fair != UNFIXED || fair_stop(net, flow, &bottleneck) > level * (1 + MAXMIN_SLACK))
+            continue;
+        fair_fix(net, flow, level, bottleneck);
+        n++;
+    }
+    return n;
 }
 
 static void fair_fill(struct net *net)
 {
     fair_find_links(net);
-    for (int left = net->open.n; left > 0;) {
-        double level = fair_next_level(net);
-        int before = left;
-        for (int i = 0; i < net->open.n; i++) {
-            struct net_flow *flow = &net->flows.at[net->open.at[i]];
-            if (flow->fair != UNFIXED || !stops(net, flow, level))
-                continue;
-            flow->fair = level;
-            left--;
-            for (int w = 0; w < flow->n_weights; w++)
-                net->links.at[flow->weights[w].link].stale = true;
-        }
-        BUG_IF(left == before, "max-min filling does not advance");
+    for (int left = net->open.n, fixed; left > 0; left -= fixed) {
+        double level = fair_least_level(net), least;
+        fixed = fair_fix_capped(net, level, &least);
+        if (fixed > 0)
+            continue;
+        level = fmin(level, least);
+        BUG_IF(isinf(level), "a flow crosses no link and has no rate cap");
+        /* below 0 by rounding only: left over from links that are exactly full */
+        fixed = fair_fix_at(net, fmax(level, 0));
+        BUG_IF(fixed == 0, "max-min filling does not advance");
     }
 }
 

@@ -1,13 +1,17 @@
 /* Flows on the engine's clock: bytes that have moved, rates, and events of ends.
  *
  * A flow moves at a constant rate between solutions, so its bytes are brought up to date (settled)
- * only when its rate changes, it ends or is rerouted. A new rate schedules a new end and raises the
- * flow's epoch; events of older epochs are ignored, as the engine cannot take one back. A rate that
+ * only when its rate changes, it ends or is rerouted. A new rate moves its end. The engine cannot
+ * take an event back: where the end is later than before, the event that is scheduled looks again
+ * at its time and schedules another one; only where it is earlier a new event is scheduled at once
+ * and the flow's epoch raised, as events of older epochs are ignored. On a busy link rates fall and
+ * rise with each flow that comes and goes, so most ends that are moved cost no event. A rate that
  * differs by rounding only keeps its end.
  *
  * Starts, ends and changes of capacity at one instant are collected in `changed`, and one event at
- * that same instant solves for all (solve_soon). Flows on a link are kept in the order of their
- * ids, and new rates are set in that order, so results do not depend on the order of starts.
+ * that same instant solves for all, where there are any (solve_soon). Flows on a link are kept in
+ * the order of their ids, and new rates are set in that order, so results do not depend on the
+ * order of starts.
  *
  * Bytes that a link has carried are counted by whole ones, whose sums are the same in any order.
  *
@@ -81,7 +85,7 @@ static void net_settle(struct net *net, struct net_flow *flow)
 
 static void solve_soon(struct net *net)
 {
-    if (net->solve_pending)
+    if (net->solve_pending || net->changed.n == 0)
         return;
     net->solve_pending = true;
     engine_at(net->engine, net->engine->now, net->solve_kind, 0, 0);
@@ -128,13 +132,13 @@ void net_start(struct net *net, int id, double bytes, double rate_cap_Bps,
         .seen = flow->seen,
         .bottleneck = -1,
         .settled_at = net->engine->now,
+        .looks_at = INT64_MAX,
         .bytes_left = bytes,
         .rate_cap = rate_cap_Bps,
         .weights = weights,
         .n_weights = n_weights,
         .listener = listener};
     join_links(net, id);
-    net->n_active++;
     fair_set_changed(net, id);
     solve_soon(net);
 }
@@ -191,14 +195,24 @@ static void net_sort(int *ids, int n)
     }
 }
 
+static void look_at(struct net *net, int id, ps_t time)
+{
+    struct net_flow *flow = &net->flows.at[id];
+    flow->looks_at = time;
+    engine_at(net->engine, time, net->end_kind, (uint32_t)id, flow->epoch);
+}
+
 /* The rate is the fair one from now on. */
 static void set_rate(struct net *net, int id)
 {
     struct net_flow *flow = &net->flows.at[id];
     net_settle(net, flow);
     flow->rate = flow->fair;
-    ps_t end = net->engine->now + ps_from_s(flow->bytes_left / flow->rate);
-    engine_at(net->engine, end, net->end_kind, (uint32_t)id, ++flow->epoch);
+    flow->end = net->engine->now + ps_from_s(flow->bytes_left / flow->rate);
+    if (flow->looks_at <= flow->end)
+        return;
+    flow->epoch++;
+    look_at(net, id, flow->end);
 }
 
 static void on_solve(void *self, const struct event *event)
@@ -226,14 +240,16 @@ static void on_end(void *self, const struct event *event)
     struct net_flow *flow = &net->flows.at[id];
     if (!flow->active || flow->epoch != event->arg)
         return;
+    if (flow->end > net->engine->now) {
+        look_at(net, id, flow->end);
+        return;
+    }
     net_move(
         net, flow, flow->bytes_left); /* to the last byte: the end was rounded to a picosecond */
     flow->active = false;
     flow->rate = flow->fair = 0;
-    net->n_active--;
     leave_links(net, id);
-    if (net->n_active > 0)
-        solve_soon(net);
+    solve_soon(net);
     engine_at(net->engine, net->engine->now, flow->listener.kind, flow->listener.target, 0);
 }
 

@@ -21,6 +21,7 @@ struct net_flow {
     uint32_t epoch, seen;       /* seen: listed in net.solved of the solution of this number */
     int bottleneck;             /* the link that holds it at `fair`; -1: its rate cap does */
     ps_t settled_at;            /* bytes_left and what links have carried are those of this time */
+    ps_t end, looks_at; /* at this rate; looks_at: the event of this epoch, which may come before */
     double bytes_left, rate, rate_cap;
     double fair, was; /* the rate that the solution finds; what it was before the flow was opened */
     const struct link_weight *weights;
@@ -45,9 +46,8 @@ struct net {
     uint32_t end_kind, solve_kind;
     bool solve_pending;
     uint32_t solution, n_fills; /* numbers of the last ones */
-    int n_active;
-    VEC(double) capacity; /* B/s */
-    VEC(double) carried;  /* bytes that crossed each link so far */
+    VEC(double) capacity;       /* B/s */
+    VEC(double) carried;        /* bytes that crossed each link so far */
     VEC(struct net_link) links;
     VEC(struct net_flow) flows;
     VEC(int) changed; /* flows whose rates the next solution must find */
