@@ -328,6 +328,45 @@ static void spans_are_those_of_the_ranks_program(void **state)
     }
 }
 
+/* What is moved to another arena is there when the run's has gone; with spans nothing is copied. */
+static void a_result_outlives_its_run(void **state)
+{
+    (void)state;
+    static const int ranks[] = {1};
+    for (int traced = 0; traced <= 1; traced++) {
+        struct fixture f;
+        begin_stages(&f, 2, 1, 2);
+        f.options.fold = FOLD_AUTO;
+        f.options.trace_ranks = ranks;
+        f.options.n_trace_ranks = traced;
+        for (int p = 0; p < 2; p++) {
+            plan_free(&f.builder,
+                plan_alloc(&f.builder, STREAM_COMPUTE, "scores", (p + 1) << 20, HBM_ACTIVATIONS),
+                PLAN_NO_OP);
+            computer(&f, 1);
+            if (p == 0)
+                plan_next_program(&f.builder);
+        }
+        run(&f);
+        const struct exec_span *spans = f.result.spans;
+        struct exec_memory_sample was[2];
+        struct arena kept = ARENA_INIT;
+        for (int p = 0; p < 2; p++) {
+            assert_true(f.result.programs[p].n_timeline > 0);
+            was[p] = f.result.programs[p].timeline[0];
+        }
+        exec_result_move(&f.result, &f.arena, &kept);
+        assert_null(f.arena.chunk);
+        end(&f);
+        for (int p = 0; p < 2; p++)
+            assert_memory_equal(&f.result.programs[p].timeline[0], &was[p], sizeof was[p]);
+        assert_ptr_equal(f.result.timeline, f.result.programs[f.result.fullest].timeline);
+        assert_ptr_equal(f.result.spans, spans);
+        assert_int_equal(f.result.n_spans, traced);
+        arena_release(&kept);
+    }
+}
+
 /* The host of stage 1 waits for its message before it issues the kernel: 2 ms for the other stage
  * and the message, of which nothing is the host's. */
 static void a_host_blocked_for_a_message_is_not_slow(void **state)
@@ -405,6 +444,7 @@ int main(void)
         cmocka_unit_test(any_number_of_queues_hold_sms),
         cmocka_unit_test(the_fullest_program_decides),
         cmocka_unit_test(spans_are_those_of_the_ranks_program),
+        cmocka_unit_test(a_result_outlives_its_run),
         cmocka_unit_test(a_host_blocked_for_a_message_is_not_slow),
         cmocka_unit_test(messages_share_the_links_of_their_pair),
     };

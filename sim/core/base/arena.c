@@ -97,6 +97,15 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     return text;
 }
 
+void arena_join(struct arena *arena, struct arena *other)
+{
+    struct arena_chunk **last = &arena->chunk;
+    while (*last)
+        last = &(*last)->older;
+    *last = other->chunk;
+    other->chunk = NULL;
+}
+
 void arena_release(struct arena *arena)
 {
     for (struct arena_chunk *chunk = arena->chunk, *older; chunk; chunk = older) {

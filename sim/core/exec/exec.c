@@ -378,7 +378,8 @@ static void sim_end(struct sim *sim)
     sim->result->events = (double)sim->machine->engine.events;
     sim->result->ranks_simulated = sim->n_ranks;
     sim->result->folded = sim->fold.on;
-    sim->result->stands_for = sim->n_ranks < sim->plan->mesh.ranks ? stand_ins(sim) : NULL;
+    sim->result->stands_for =
+        sim->measure.traced && sim->n_ranks < sim->plan->mesh.ranks ? stand_ins(sim) : NULL;
 }
 
 static void exec_simulate(struct sim *sim, bool keeps_ledgers)
@@ -656,4 +657,36 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
         simulate_ranks(sim);
     sim_close(sim);
     machine_close(&machine);
+}
+
+static void *copy_array(struct arena *to, const void *from, size_t bytes)
+{
+    return bytes > 0 ? memcpy(arena_alloc(to, bytes), from, bytes) : NULL;
+}
+
+static void move_memory(struct exec_memory *memory, struct arena *to)
+{
+    memory->oom_op = memory->oom_op ? arena_strdup(to, memory->oom_op) : NULL;
+}
+
+void exec_result_move(struct exec_result *result, struct arena *from, struct arena *to)
+{
+    if (result->n_spans + result->n_host_spans > 0) {
+        arena_join(to, from);
+        return;
+    }
+    result->stands_for = NULL;
+    result->programs = copy_array(
+        to, result->programs, sizeof *result->programs * (size_t)result->n_programs);
+    for (int p = 0; p < result->n_programs; p++) {
+        struct exec_program *program = &result->programs[p];
+        const struct exec_memory_sample *timeline = program->timeline;
+        program->timeline =
+            copy_array(to, timeline, sizeof *timeline * (size_t)program->n_timeline);
+        if (result->timeline == timeline)
+            result->timeline = program->timeline;
+        move_memory(&program->memory, to);
+    }
+    move_memory(&result->memory, to);
+    arena_release(from);
 }

@@ -327,7 +327,8 @@ struct exec_result {
     uint64_t digest; /* of all events */
     double events;
     bool folded;
-    const int *stands_for;               /* by rank, the one whose timeline it has; NULL: its own */
+    const int *stands_for; /* where ranks are traced: by rank the one whose spans it has; NULL: its
+                              own */
     int ranks_simulated;                 /* one for each program when folded */
     struct exec_memory_sample *timeline; /* of the fullest program, in the arena */
     int n_timeline;
@@ -353,5 +354,10 @@ static inline int exec_simulated_rank(const struct exec_result *result, int rank
  * asks (6 % of a run of a pipeline). The result's arrays live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     const struct exec_options *options, struct arena *arena);
+
+/* What a result has in the arena of its run, and borrows from its plan, moves to another arena, so
+ * that both can go: a run takes a hundred times as much. Spans borrow all their names: of a result
+ * with spans the arena itself moves, which is empty then, and the plan's must not go. */
+void exec_result_move(struct exec_result *result, struct arena *from, struct arena *to);
 
 #endif
