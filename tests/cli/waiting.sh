@@ -50,7 +50,7 @@ script -qec true /dev/null </dev/null >/dev/null 2>&1 || exit 0
 for columns in 40 80; do
     TERM=xterm script -qec "stty cols $columns; COLUMNS=0 '$FLOPCAST' run one.yaml --set run.steps=200" /dev/null </dev/null >typescript
     tr '\r' '\n' <typescript | sed -n $'s/\033\\[K$//; /^run[^:]*: [0-9]/p' >lines
-    grep -qE '^run[^:]*: [0-9]+ s, pass [0-9]+: [0-9]+ % of its steps(,|;|$)' lines || fail "on a terminal: $(<typescript)"
+    grep -qE '^run[^:]*: [0-9]+ s, [0-9]+ % of its steps(,|;|$)' lines || fail "on a terminal: $(<typescript)"
     if grep -E ".{$columns}|points" lines; then fail "on $columns columns"; fi
 done
 grep -q "; sooner: --no-noise$" lines || fail "what is sooner, where there is room: $(<lines)"

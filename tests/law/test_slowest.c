@@ -163,6 +163,7 @@ static void shared_reference(void **state)
     const struct hw *hw = compile(
         &plan, &exec, &(struct layout){STRATEGY_MEGATRON, 2, 2, 4, 0, 0, "4096"}, "128", &arena);
     exec.fold = FOLD_SLOWEST;
+    exec_refer(&shared, &plan, hw, &exec, &arena);
     exec.reference = &shared;
     exec_run(&without, &plan, hw, &exec, &arena);
     exec.noise.slow_hosts = 2;
@@ -172,6 +173,8 @@ static void shared_reference(void **state)
     assert_true(with.step_time_s > without.step_time_s);
     assert_int_equal(with.digest, alone.digest);
     assert_true(with.step_time_s == alone.step_time_s);
+    assert_true(with.memory.peak_reserved_bytes == alone.memory.peak_reserved_bytes);
+    assert_true(with.memory.peak_reserved_bytes > 0);
     exec_reference_release(&shared);
     plan_release(&plan);
     arena_release(&arena);

@@ -338,7 +338,7 @@ static void a_point_is_the_mean_over_the_lottery(void **state)
         none = result.exec;
         struct exec_breakdown parts = none.programs[0].breakdown;
         point->options.exec.noise.straggler_share = cases[i].share;
-        lottery_mean(&result, &plan, &point->hw, &point->options.exec);
+        lottery_simulate(&result, &plan, &point->hw, &point->options.exec, &arena);
         double some = 1 - pow(1 - cases[i].share, 4), nodes = 4 * cases[i].share / some,
                one_s = step_with(&plan, point, 1);
         double above = cases[i].above >= 0 ? cases[i].above : nodes - 1;
@@ -371,6 +371,37 @@ static void a_point_is_the_mean_over_the_lottery(void **state)
     }
 }
 
+/* Its runs go on at once, or one after the other; all of them count for how far the point is. */
+static void threads_do_not_change_the_lottery(void **state)
+{
+    (void)state;
+    struct scenario_result results[2];
+    struct arena arena = ARENA_INIT;
+    struct loaded *loaded =
+        load_text(BASE "noise: {gpu_speed_spread: 0.01, straggler_slowdown: 1, "
+                       "kernel_jitter: 0.01, host_jitter: 0.1, straggler_share: 0.3}\n",
+            (struct scenario_override[]){{"cluster.gpus", "32"}, {"train.micro_batch", "32"}}, 2);
+    assert_string_equal(loaded->diag.text, "");
+    struct scenario_point *point = &loaded->set.points[0];
+    for (int i = 0; i < 2; i++) {
+        struct exec_progress progress = {0};
+        point->options.exec.progress = &progress;
+        threads_limit(i == 0 ? 1 : 3);
+        assert_int_equal(scenario_simulate(&results[i], point, &arena, &loaded->diag), STATUS_OK);
+        assert_int_equal(progress.runs, 3);
+        assert_int_equal(progress.thousandths, 3000);
+    }
+    threads_limit(2);
+    assert_true(results[0].slow.some_s > results[0].slow.none_s);
+    assert_true(results[0].slow.some_s == results[1].slow.some_s);
+    assert_true(results[0].exec.step_time_s == results[1].exec.step_time_s);
+    assert_int_equal(results[0].exec.digest, results[1].exec.digest);
+    assert_true(
+        results[0].exec.memory.peak_reserved_bytes == results[1].exec.memory.peak_reserved_bytes);
+    arena_release(&arena);
+    unload(loaded);
+}
+
 /* The longest points go first: by GPUs that are simulated, blocks of a stage, micro-batches and
  * steps. */
 static void weights_of_points(void **state)
@@ -398,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_point_is_the_mean_over_the_lottery),
+        cmocka_unit_test(threads_do_not_change_the_lottery),
         cmocka_unit_test(weights_of_points),
         cmocka_unit_test(threads_do_not_change_results),
         cmocka_unit_test(a_loop_leaves_out_what_is_known_and_may_be_ended),

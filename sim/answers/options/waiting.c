@@ -2,13 +2,12 @@
  *
  * A ticker looks every 50 ms; it says nothing for the first seconds, then a line again and
  * again, rewritten in place on a terminal. Points of a sweep are counted by waiting_count();
- * within a simulation its progress in thousandths is read, which points of the set share. The
- * rest is estimated by the share done, once that is LEAST_SHARE.
+ * within a simulation the progress of its point is read; of several at a time the farthest counts.
+ * The rest is estimated by the share done, once that is LEAST_SHARE.
  *
- * What is subtle: a single job simulates several passes (with noise, without). A share that
- * falls by NEXT_PASS is the next pass. Of several points at a time the farthest counts. Many
- * ranks with noise take long, so the line then names the options that are quicker; what does not
- * fit the terminal loses these first. FLOPCAST_SILENT_S sets the silence. */
+ * What is subtle: many ranks with noise take long, so the line then names the options that are
+ * quicker; what does not fit the terminal loses these first. FLOPCAST_SILENT_S sets the silence.
+ */
 #include "options/waiting.h"
 
 #include "base/arena.h"
@@ -25,18 +24,16 @@ static const double LOOKS_S = 0.05;
 static const double SILENT_S = 4, BETWEEN_S = 5; /* in a pipe or a file */
 static const double TERMINAL_SILENT_S = 1, TERMINAL_BETWEEN_S = 0.5;
 static const double LEAST_SHARE = 0.02; /* of a simulation, before the rest is estimated by it */
-static const double NEXT_PASS = 0.1; /* one that is so much less far than the last is another one */
 
 struct waiting {
     const char *command, *name, *what;
     bool slow; /* there are many ranks with noise */
-    bool terminal, shown, several_passes;
+    bool terminal, shown;
     double begun_s, silent_s, said_s;
     int done, total;
-    int pass; /* of one job: its simulations come one after the other, with noise and without ... */
-    double pass_begun_s, share;    /* how far this one is */
-    struct exec_progress progress; /* of the points of set */
     struct scenario_set *set;
+    int n_points;
+    struct exec_progress *progress; /* of the points that the set had at first */
     struct ticker *ticker;
 };
 
@@ -53,23 +50,35 @@ static bool is_slow(const struct scenario_set *set)
     return false;
 }
 
-static void waiting_watch(struct waiting *waiting, struct exec_progress *progress)
+static void waiting_watch(struct waiting *waiting, bool watches)
 {
-    for (int i = 0; waiting->set && i < waiting->set->n_points; i++)
-        waiting->set->points[i].options.exec.progress = progress;
+    if (watches)
+        waiting->progress = xcalloc((size_t)waiting->n_points + 1, sizeof *waiting->progress);
+    for (int i = 0; i < waiting->n_points; i++)
+        waiting->set->points[i].options.exec.progress = watches ? &waiting->progress[i] : NULL;
+    if (!watches)
+        free(waiting->progress);
 }
 
-/* How far the simulation is that counts: between several at once the one that is farthest; a next
- * one, where there is one job, begins anew. */
-static void waiting_follow(struct waiting *waiting)
+/* Of the simulation that is farthest. */
+static double waiting_share(const struct waiting *waiting)
 {
-    double share = waiting->progress.thousandths / 1e3;
-    bool next = waiting->total <= 1 && share < waiting->share - NEXT_PASS;
-    if (next) {
-        waiting->pass++;
-        waiting->pass_begun_s = ticker_now_s();
+    double share = 0;
+    for (int i = 0; i < waiting->n_points; i++) {
+        const struct exec_progress *progress = &waiting->progress[i];
+        share =
+            fmax(share, progress->thousandths / 1e3 / (progress->runs > 0 ? progress->runs : 1));
     }
-    waiting->share = next ? share : fmax(waiting->share, share);
+    return share;
+}
+
+/* What is simulated is so by its slowest ranks, unasked. */
+static bool waiting_by_slowest(const struct waiting *waiting)
+{
+    for (int i = 0; i < waiting->n_points; i++)
+        if (waiting->progress[i].by_slowest)
+            return true;
+    return false;
 }
 
 /* "3 of 12 points, about 9 s more", "36 % of its steps", "under way"; "" where nothing is known
@@ -77,7 +86,7 @@ static void waiting_follow(struct waiting *waiting)
 static const char *how_far(const struct waiting *waiting, double s, struct arena *arena)
 {
     int done = waiting->done, total = waiting->total;
-    double share = waiting->share;
+    double share = waiting_share(waiting);
     if (total > 1) {
         const char *count = arena_printf(arena, ", %d of %d %s", done, total, waiting->what);
         if (done > 0 && done < total)
@@ -90,12 +99,9 @@ static const char *how_far(const struct waiting *waiting, double s, struct arena
         bool counted = !strchr(waiting->what, ' ');
         return counted ? "" : arena_printf(arena, ", %s", waiting->what);
     }
-    const char *pass =
-        waiting->several_passes ? arena_printf(arena, "pass %d: ", waiting->pass) : "";
-    const char *far = arena_printf(arena, ", %s%.0f %% of its steps", pass, 100 * share);
-    double pass_s = ticker_now_s() - waiting->pass_begun_s;
+    const char *far = arena_printf(arena, ", %.0f %% of its steps", 100 * share);
     return share > LEAST_SHARE && share < 1
-               ? arena_printf(arena, "%s, about %.0f s more", far, pass_s * (1 - share) / share)
+               ? arena_printf(arena, "%s, about %.0f s more", far, s * (1 - share) / share)
                : far;
 }
 
@@ -104,7 +110,7 @@ static const char *sooner(const struct waiting *waiting)
 {
     if (!waiting->slow)
         return "";
-    return waiting->progress.by_slowest
+    return waiting_by_slowest(waiting)
                ? "; sooner: --no-noise"
                : "; sooner: --fold slowest (run.fold=slowest), or --no-noise";
 }
@@ -128,7 +134,6 @@ static void waiting_say(void *self)
 {
     struct waiting *waiting = self;
     double s = ticker_now_s() - waiting->begun_s;
-    waiting_follow(waiting);
     if (s < waiting->silent_s ||
         s - waiting->said_s < (waiting->terminal ? TERMINAL_BETWEEN_S : BETWEEN_S))
         return;
@@ -167,15 +172,13 @@ struct waiting *waiting_begin(
     waiting->name = name;
     waiting->what = what;
     waiting->slow = is_slow(set);
-    waiting->several_passes = set && set->n_points == 1 && scenario_varies(&set->points[0]);
     waiting->terminal = isatty(STDERR_FILENO);
-    waiting->begun_s = waiting->pass_begun_s = ticker_now_s();
-    waiting->pass = 1;
+    waiting->begun_s = ticker_now_s();
     waiting->silent_s = waiting_silent_s(TERMINAL_SILENT_S, SILENT_S);
     waiting->said_s = -BETWEEN_S;
     waiting->set = set;
-    waiting->total = set ? set->n_points : 0;
-    waiting_watch(waiting, &waiting->progress);
+    waiting->total = waiting->n_points = set ? set->n_points : 0;
+    waiting_watch(waiting, true);
     waiting->ticker = ticker_begin(LOOKS_S, waiting_say, waiting);
     return waiting;
 }
@@ -196,7 +199,7 @@ void waiting_end(struct waiting *waiting)
     if (!waiting)
         return;
     ticker_end(waiting->ticker);
-    waiting_watch(waiting, NULL);
+    waiting_watch(waiting, false);
     if (waiting->shown && waiting->terminal)
         fputs("\r\033[K", stderr);
     free(waiting);

@@ -7,8 +7,7 @@
  *
  * The rest is estimated as if jobs took as long as those that ended: the largest come first, so
  * that it is mostly less; where there is one job, by how far its simulation is (struct
- * exec_progress). Such a one with noise may be several, with slow nodes and without, which are its
- * passes. */
+ * exec_progress). */
 #ifndef FLOPCAST_OPTIONS_WAITING_H
 #define FLOPCAST_OPTIONS_WAITING_H
 

@@ -454,23 +454,10 @@ static void communicator_finish(struct sim *sim, const struct ended *comm, struc
     queue_finish(sim, party.rank, party.queue);
 }
 
-/* By where the first rank is, as all go on together; before it has ended a collective there is not
- * much to wait for. */
-static void tell(const struct sim *sim)
-{
-    const struct queue *queue = &sim->ranks[0].queues[STREAM_COMPUTE];
-    if (!sim->options->progress || queue->n_ops == 0)
-        return;
-    double ops = (double)queue->n_ops,
-           begun = sim->after ? (double)sim->after->warm.queues[STREAM_COMPUTE].done : 0;
-    sim->options->progress->thousandths =
-        (int)(1000 * ((double)queue->done - begun) / (ops * sim->total_steps - begun));
-}
-
 void communicator_on_end(void *self, const struct event *event)
 {
     struct sim *sim = self;
-    tell(sim);
+    progress_follow(sim);
     struct communicator *comm = &sim->meetings.all[event->target];
     comm->busy = false;
     if (comm->follows)

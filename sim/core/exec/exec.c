@@ -364,6 +364,7 @@ static int *stand_ins(const struct sim *sim)
 
 static void sim_end(struct sim *sim)
 {
+    progress_tell(sim, 1000);
     sim->result->overlong = sim->machine->engine.overlong;
     if (sim->machine->engine.overlong)
         return;
@@ -523,6 +524,7 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
         machine_close(&machine);
         if (as_asked || steady <= options->warmup_steps || options->warmup_steps >= MOST_WARMUP)
             return sim;
+        progress_tell(sim, 0);
         sim_close(sim);
         options->warmup_steps = steady < MOST_WARMUP ? steady : MOST_WARMUP;
     }
@@ -550,6 +552,7 @@ static struct sim *sim_reference(
 {
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
+    quiet->progress = NULL; /* short */
     trace_first_of_programs(all, quiet);
     if (all->fold.uneven)
         quiet->gpu_events.n = 0;
@@ -571,12 +574,21 @@ static const double HOSTS_MATTER = 0.02;
 
 static void refer(struct exec_reference *to, const struct sim *sim)
 {
+    const struct exec_result *result = &to->result;
     to->quiet = arena_alloc(sim->arena, sizeof *to->quiet);
-    to->one = sim_reference(sim, to->quiet, sim->result);
-    const struct exec_result *result = to->one->result;
+    to->one = sim_reference(sim, to->quiet, &to->result);
     to->ended = to->one->memory.out_of_memory || result->overlong;
     to->drained = ledger_drains_from(to->one, (int32_t)to->quiet->warmup_steps);
     to->hosts_matter = result->breakdown.host_bound_s > HOSTS_MATTER * result->step_time_s;
+}
+
+/* Until the run itself has another one. */
+static void exec_take_quiet(struct sim *sim, const struct exec_result *quiet)
+{
+    struct exec_program *programs = sim->result->programs;
+    memcpy(programs, quiet->programs, sizeof *programs * (size_t)quiet->n_programs);
+    *sim->result = *quiet;
+    sim->result->programs = programs;
 }
 
 void exec_reference_release(struct exec_reference *reference)
@@ -600,8 +612,9 @@ static void warm_up(struct sim *sim, int64_t steps)
  * same times. */
 static void simulate_ranks(struct sim *sim)
 {
-    struct exec_reference own = {0},
-                          *reference = sim->options->reference ? sim->options->reference : &own;
+    struct exec_reference own = {0};
+    const struct exec_reference *reference =
+        sim->options->reference ? sim->options->reference : &own;
     sim->fold.hosts_matter = true; /* without a look at it */
     if (sim->options->progress && takes_slowest(sim))
         sim->options->progress->by_slowest = true;
@@ -609,8 +622,11 @@ static void simulate_ranks(struct sim *sim)
         exec_simulate(sim, false);
         return;
     }
-    if (!reference->one)
-        refer(reference, sim);
+    if (!reference->one) {
+        reference = &own;
+        refer(&own, sim);
+    }
+    exec_take_quiet(sim, &reference->result);
     sim->fold.hosts_matter = reference->hosts_matter;
     bool keeps_ledgers = !exec_alike(sim) && reference->drained;
     int64_t floor = sim->options->warmup_steps, warmup = reference->quiet->warmup_steps;
@@ -638,12 +654,31 @@ static bool folds(struct sim *sim)
     return sim->fold.on;
 }
 
+static void exec_check_plan(const struct plan *plan)
+{
+    char why[256];
+    BUG_IF(!plan_check(plan, why, sizeof why), "%s", why);
+}
+
+void exec_refer(struct exec_reference *reference, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct arena *arena)
+{
+    struct machine machine;
+    struct exec_result unused;
+    exec_check_plan(plan);
+    machine_open(&machine);
+    struct sim *sim = sim_open(&unused, plan, hw, options, &machine, arena);
+    if (!folds(sim) && !options->no_memory)
+        refer(reference, sim);
+    sim_close(sim);
+    machine_close(&machine);
+}
+
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     const struct exec_options *options, struct arena *arena)
 {
-    char why[256];
-    bool ran_before = options->reference && options->reference->one;
-    BUG_IF(!ran_before && !plan_check(plan, why, sizeof why), "%s", why);
+    if (!options->reference)
+        exec_check_plan(plan);
     BUG_IF(options->steps < 1 || options->warmup_steps < 0 ||
                options->steps + options->warmup_steps > EXEC_MAX_STEPS,
         "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
@@ -676,8 +711,8 @@ void exec_result_move(struct exec_result *result, struct arena *from, struct are
         return;
     }
     result->stands_for = NULL;
-    result->programs = copy_array(
-        to, result->programs, sizeof *result->programs * (size_t)result->n_programs);
+    result->programs =
+        copy_array(to, result->programs, sizeof *result->programs * (size_t)result->n_programs);
     for (int p = 0; p < result->n_programs; p++) {
         struct exec_program *program = &result->programs[p];
         const struct exec_memory_sample *timeline = program->timeline;

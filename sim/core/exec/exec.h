@@ -128,23 +128,15 @@ bool exec_noise_is_on(const struct noise_options *noise);
 enum exec_fold { FOLD_AUTO, FOLD_OFF, FOLD_SLOWEST, FOLD_COUNT };
 extern const char *const exec_fold_names[FOLD_COUNT + 1]; /* "auto", "off", "slowest" */
 
-/* The quiet run of a rank of each program, which one with noise looks at first: for hosts that
- * matter and for the allocator's stops. Runs of a plan that differ in noise and fold alone may
- * share it: {0} before the first of them, released after the last. Only the first then has peaks of
- * memory in its result, whose arena it needs. */
-struct exec_reference {
-    struct sim *one;
-    struct exec_options *quiet;
-    bool hosts_matter, drained;
-    bool ended; /* out of memory, or overlong: the run with noise is not made */
-};
-void exec_reference_release(struct exec_reference *reference);
-
-/* How far a simulation is, for who waits for it, on whatever thread: thousandths of its steps. */
+/* How far a simulation is, for who waits for it, on whatever thread. Of several runs of one point
+ * their thousandths are added up. */
 struct exec_progress {
-    _Atomic int thousandths;
+    _Atomic int thousandths; /* of the steps of a run with noise, or of one without */
+    _Atomic int runs;
     _Atomic bool by_slowest; /* FOLD_AUTO has taken the slowest */
 };
+
+struct exec_reference;
 
 struct exec_options {
     int64_t steps;        /* measured */
@@ -152,8 +144,8 @@ struct exec_options {
     int64_t seed;
     int fold; /* enum exec_fold: auto folds when there is no noise, and as slowest of large jobs
                  with it */
-    struct exec_reference *reference; /* borrowed; NULL: the run has its own */
-    struct exec_progress *progress;   /* borrowed; NULL: nobody asks */
+    const struct exec_reference *reference; /* borrowed; NULL: the run has its own */
+    struct exec_progress *progress;         /* borrowed; NULL: nobody asks */
     struct hbm_options allocator;
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands
@@ -329,7 +321,7 @@ struct exec_result {
     bool folded;
     const int *stands_for; /* where ranks are traced: by rank the one whose spans it has; NULL: its
                               own */
-    int ranks_simulated;                 /* one for each program when folded */
+    int ranks_simulated;   /* one for each program when folded */
     struct exec_memory_sample *timeline; /* of the fullest program, in the arena */
     int n_timeline;
     struct exec_span *spans; /* in the arena */
@@ -350,8 +342,24 @@ static inline int exec_simulated_rank(const struct exec_result *result, int rank
     return result->stands_for ? result->stands_for[rank] : rank;
 }
 
-/* BUG on a plan that plan_check() refuses; of several runs of one plan by a reference the first
- * asks (6 % of a run of a pipeline). The result's arrays live in the arena. */
+/* The quiet run of a rank of each program, which one with noise looks at first: for hosts that
+ * matter, the allocator's stops and peaks of memory. Runs of a plan that differ in noise and fold
+ * alone may share it, on several threads at a time: {0} before exec_refer(), released after the
+ * last of them. */
+struct exec_reference {
+    struct sim *one; /* NULL: the runs need none */
+    struct exec_options *quiet;
+    struct exec_result result;
+    bool hosts_matter, drained;
+    bool ended; /* out of memory, or overlong: the run with noise is not made */
+};
+/* Makes it; it lives in the arena, too. BUG on a plan that plan_check() refuses (6 % of a run of a
+ * pipeline), which runs by a reference do not ask again. */
+void exec_refer(struct exec_reference *reference, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct arena *arena);
+void exec_reference_release(struct exec_reference *reference);
+
+/* BUG on a plan that plan_check() refuses. The result's arrays live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     const struct exec_options *options, struct arena *arena);
 

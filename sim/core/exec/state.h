@@ -352,6 +352,7 @@ struct sim {
     struct memory memory;
     struct measure measure;
     struct exec_result *result;
+    int reported; /* thousandths, to options->progress */
 };
 
 static inline const struct plan_op *op_of(const struct rank *rank, int32_t op)
@@ -571,6 +572,10 @@ static inline double queue_isolated_ps(
 
 /* speeds.c: of each rank's GPU; NULL: GPUs are alike. */
 struct gpu_speeds *speeds_draw(const struct sim *sim);
+
+/* progress.c: options->progress hears how far the run is, by its first rank or as it is said. */
+void progress_follow(struct sim *sim);
+void progress_tell(struct sim *sim, int thousandths);
 
 /* slowest.c: by the speeds of all ranks, what is said of FOLD_SLOWEST above. */
 void slowest_choose(struct sim *sim, struct gpu_speeds *speeds);

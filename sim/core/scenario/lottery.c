@@ -3,11 +3,13 @@
  * With N hosts that are slow independently, 1 - (1 - share)^N of clusters have one at least. Those
  * clusters have N share over that probability slow hosts in the mean; a step with a fractional
  * number is taken between two runs with whole numbers. Each run has its slow hosts as an option, so
- * it is deterministic.
+ * it is deterministic, and they go on at once, with one quiet run as their reference.
  *
  * What the step becomes longer by goes to compute on slow hosts and to exposed communication on the
  * others, by their shares, so that the breakdown still adds up to the step. */
 #include "scenario/lottery.h"
+
+#include "crew/crew.h"
 
 #include <math.h>
 
@@ -37,38 +39,79 @@ int64_t lottery_at(double u, double share, int hosts)
     return slow;
 }
 
-/* 0: it does not come to an end. */
-static double step_with(const struct plan *plan, const struct hw *hw,
-    const struct exec_options *like, int64_t slow_hosts)
+/* Without slow hosts, and with as many as are between two numbers. */
+enum { NONE_SLOW, FEWER_SLOW, MORE_SLOW, MOST_RUNS };
+
+struct lottery_runs {
+    const struct plan *plan;
+    const struct hw *hw;
+    struct exec_options options;
+    struct arena *arena;
+    struct exec_result *none;
+    int n;
+    int64_t slow_hosts[MOST_RUNS];
+    double step_s[MOST_RUNS]; /* 0: it does not come to an end */
+};
+
+static double lottery_step(const struct exec_result *result)
+{
+    return result->status == EXEC_OK && !result->overlong ? result->step_time_s : 0;
+}
+
+static double step_with(const struct lottery_runs *runs, int64_t slow_hosts)
 {
     struct arena arena = ARENA_INIT;
-    struct exec_options options = *like;
+    struct exec_options options = runs->options;
     struct exec_result result;
     options.noise.slow_hosts = slow_hosts;
     options.fold = FOLD_SLOWEST;
     options.n_trace_ranks = 0;
-    exec_run(&result, plan, hw, &options, &arena);
-    double step_s = result.status == EXEC_OK && !result.overlong ? result.step_time_s : 0;
+    exec_run(&result, runs->plan, runs->hw, &options, &arena);
+    double step_s = lottery_step(&result);
     arena_release(&arena);
     return step_s;
+}
+
+static enum status lottery_run(void *self, int run, struct diag *diag)
+{
+    struct lottery_runs *runs = self;
+    (void)diag;
+    if (run == NONE_SLOW)
+        exec_run(runs->none, runs->plan, runs->hw, &runs->options, runs->arena);
+    runs->step_s[run] =
+        run == NONE_SLOW ? lottery_step(runs->none) : step_with(runs, runs->slow_hosts[run]);
+    return STATUS_OK;
 }
 
 /* Between two runs; a run that would count for less is not made. */
 static const double LEAST_WEIGHT = 0.05;
 
-static double step_with_some(const struct plan *plan, const struct hw *hw,
-    const struct exec_options *like, double slow_hosts)
+/* How much of the way from FEWER_SLOW to MORE_SLOW the mean is. */
+static double lottery_plan(struct lottery_runs *runs, double slow_hosts)
 {
     double above = slow_hosts - floor(slow_hosts);
-    int64_t fewer = (int64_t)slow_hosts;
-    if (above < LEAST_WEIGHT)
-        return step_with(plan, hw, like, fewer);
-    if (above > 1 - LEAST_WEIGHT)
-        return step_with(plan, hw, like, fewer + 1);
-    double with_fewer_s = step_with(plan, hw, like, fewer),
-           with_more_s = step_with(plan, hw, like, fewer + 1);
-    return with_fewer_s > 0 && with_more_s > 0 ? with_fewer_s + above * (with_more_s - with_fewer_s)
-                                               : 0;
+    int64_t fewer = (int64_t)slow_hosts + (above > 1 - LEAST_WEIGHT);
+    bool between = above >= LEAST_WEIGHT && above <= 1 - LEAST_WEIGHT;
+    runs->slow_hosts[FEWER_SLOW] = fewer;
+    runs->slow_hosts[MORE_SLOW] = fewer + 1;
+    runs->n = between ? MOST_RUNS : MORE_SLOW;
+    return between ? above : 0;
+}
+
+static void lottery_run_all(struct lottery_runs *runs)
+{
+    static const int order[MOST_RUNS] = {NONE_SLOW, FEWER_SLOW, MORE_SLOW}; /* the longest first */
+    struct exec_reference reference = {0};
+    struct diag silent = DIAG_INIT;
+    exec_refer(&reference, runs->plan, runs->hw, &runs->options, runs->arena);
+    runs->options.reference = &reference;
+    if (reference.ended)
+        runs->n = 1;
+    if (runs->options.progress)
+        runs->options.progress->runs = runs->n;
+    crew_run(&(struct crew_loop){.n = runs->n, .order = order, .self = runs, .job = lottery_run},
+        &silent);
+    exec_reference_release(&reference);
 }
 
 static void lengthen(struct exec_breakdown *parts, double computed_s, double waited_s)
@@ -79,18 +122,26 @@ static void lengthen(struct exec_breakdown *parts, double computed_s, double wai
     parts->comm_wait_s += waited_s;
 }
 
-void lottery_mean(struct scenario_result *out, const struct plan *plan, const struct hw *hw,
-    const struct exec_options *options)
+void lottery_simulate(struct scenario_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct arena *arena)
 {
     struct exec_result *exec = &out->exec;
     int hosts = (int)hw_hosts(hw, plan->mesh.ranks);
-    double some = lottery_some(&options->noise, hosts), none_s = exec->step_time_s;
-    if (!(some > 0) || exec->status != EXEC_OK || exec->overlong)
+    double some = lottery_some(&options->noise, hosts);
+    if (!(some > 0)) {
+        exec_run(exec, plan, hw, options, arena);
         return;
-    double slow_hosts = fmin(hosts, hosts * options->noise.straggler_share / some);
-    double some_s = step_with_some(plan, hw, options, slow_hosts);
-    if (!(some_s > 0))
-        return;
+    }
+    struct lottery_runs runs = {
+        .plan = plan, .hw = hw, .options = *options, .arena = arena, .none = exec};
+    double slow_hosts = fmin(hosts, hosts * options->noise.straggler_share / some),
+           above = lottery_plan(&runs, slow_hosts);
+    lottery_run_all(&runs);
+    for (int run = 0; run < runs.n; run++)
+        if (runs.n == 1 || !(runs.step_s[run] > 0))
+            return;
+    double none_s = runs.step_s[NONE_SLOW], fewer_s = runs.step_s[FEWER_SLOW],
+           some_s = fewer_s + (above > 0 ? above * (runs.step_s[MORE_SLOW] - fewer_s) : 0);
     double more_s = some * (some_s - none_s);
     out->slow = (struct scenario_slow){some, none_s, some_s};
     exec->step_time_s = none_s + more_s;

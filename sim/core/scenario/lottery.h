@@ -20,9 +20,9 @@ double lottery_some(const struct noise_options *noise, int hosts);
 /* How many of the hosts are slow in the cluster that stands at u of all, 0 <= u < 1, in the order
  * of that number. */
 int64_t lottery_at(double u, double share, int hosts);
-/* out->exec is of this plan, hardware and options, without slow hosts; it and out->slow become what
- * is said above. */
-void lottery_mean(struct scenario_result *out, const struct plan *plan, const struct hw *hw,
-    const struct exec_options *options);
+/* Runs the plan: out->exec and out->slow become what is said above. The runs are made by as many
+ * threads as there are; the result's arrays live in the arena. */
+void lottery_simulate(struct scenario_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct arena *arena);
 
 #endif

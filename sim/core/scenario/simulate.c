@@ -109,24 +109,19 @@ enum status scenario_simulate(struct scenario_result *out, const struct scenario
     double start_s = scenario_simulate_now_s();
     struct arena work = ARENA_INIT;
     struct plan plan = {0};
-    struct exec_reference reference = {0};
-    struct exec_options options = point->options.exec;
-    options.reference = &reference;
     *out = (struct scenario_result){0};
     enum status status = compile(&plan, point, true, &work, diag);
     if (status == STATUS_OK) {
         out->plan_ops = plan_ops(&plan);
-        exec_run(&out->exec, &plan, &point->hw, &options, &work);
+        lottery_simulate(out, &plan, &point->hw, &point->options.exec, &work);
         if (out->exec.overlong)
             status = diag_input(diag, point->gpus_at,
                 "the run would take more than %.0f days; look for a bandwidth that is far too low "
                 "(also in cluster.degraded_links: a link that is gone is 0), or a time of 'host' "
                 "that is far too long",
                 s_from_ps(PS_HORIZON) / S_PER_DAY);
-        lottery_mean(out, &plan, &point->hw, &options);
         set_rates(out, &plan, point);
     }
-    exec_reference_release(&reference);
     plan_release(&plan);
     exec_result_move(&out->exec, &work, arena);
     out->wall_s = scenario_simulate_now_s() - start_s;
