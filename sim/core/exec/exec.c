@@ -298,11 +298,11 @@ static bool takes_slowest(const struct sim *sim)
 }
 
 /* Other ranks would meet links as theirs, and are never waited for. */
-static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
+static bool by_slowest(const struct sim *sim)
 {
-    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && speeds &&
-           !sim->fold.uneven && !documents_vary(sim) && fabric_is_uniform(&sim->fabric) &&
-           sim->fabric.leaves == 0;
+    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on &&
+           exec_noise_is_on(&sim->options->noise) && !sim->fold.uneven && !documents_vary(sim) &&
+           fabric_is_uniform(&sim->fabric) && sim->fabric.leaves == 0;
 }
 
 /* The first rank of each program, or all. */
@@ -327,7 +327,7 @@ static void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
     struct gpu_speeds *speeds = speeds_draw(sim);
     choose_ranks(sim);
-    if (by_slowest(sim, speeds))
+    if (by_slowest(sim))
         slowest_choose(sim, speeds);
     setup_programs(sim);
     communicator_setup(sim);

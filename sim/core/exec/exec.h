@@ -36,10 +36,11 @@
  * (normal order statistics by Blom), each burst is longer, by its own standard deviation. Pauses of
  * all ranks fall on those that are there. Ignored: jitter of kernels and messages in the other
  * units and within a set. Peaks of memory are those of a run without noise or of these ranks, the
- * breakdown is of ranks that wait less than others. It needs gpu_speed_spread, no slow GPU, and no
- * link that nodes share; else every rank is simulated. Step times are within 1 % of those of every
- * rank, most within 0.1 % (results/notes; tests/law/test_slowest.c). FOLD_AUTO does the same where
- * a step of all ranks together has more than 5 million ops, with stages of a pipeline 20 million.
+ * breakdown is of ranks that wait less than others. It needs noise, no slow GPU, and no link that
+ * nodes share; else every rank is simulated. Where GPUs are alike any units do. Step times are
+ * within 1 % of those of every rank, most within 0.1 % (results/notes; tests/law/test_slowest.c).
+ * FOLD_AUTO does the same where a step of all ranks together has more than 5 million ops, with
+ * stages of a pipeline 20 million.
  *
  * Packed sequences (struct plan_packing): of each sequence the documents are drawn
  * (kernel/documents.h), from a stream of the seed, the rank's place in data parallelism, the step

@@ -89,7 +89,8 @@ static struct parts slowest_parts_of(const struct sim *sim)
     return parts;
 }
 
-/* The units with the slowest GPUs; gives how many ranks they have. */
+/* The units with the slowest GPUs; gives how many ranks they have. speeds: NULL where GPUs are
+ * alike. */
 static int slowest_watch(
     struct sim *sim, const struct parts *parts, const struct gpu_speeds *speeds)
 {
@@ -102,7 +103,7 @@ static int slowest_watch(
         slowest[node] = HUGE_VAL;
     for (int r = 0; r < sim->plan->mesh.ranks; r++) {
         int unit = parts->unit_of[r / sim->fabric.gpus];
-        slowest[unit] = fmin(slowest[unit], speeds[r].of[SPEED_LIMITED]);
+        slowest[unit] = fmin(slowest[unit], speeds ? speeds[r].of[SPEED_LIMITED] : 1);
         ranks_of[unit]++;
     }
     gsl_sort_index(order, slowest, 1, (size_t)nodes);
@@ -151,7 +152,7 @@ void slowest_choose(struct sim *sim, struct gpu_speeds *speeds)
         if (first == r)
             sim->fold.numbers[n++] = r;
         sim->fold.index_of[r] = first == r ? n - 1 : sim->fold.index_of[first];
-        for (int s = 0; s < SPEED_COUNT; s++)
+        for (int s = 0; speeds && s < SPEED_COUNT; s++)
             speeds[first].of[s] = fmin(speeds[first].of[s], speeds[r].of[s]);
     }
     sim->n_ranks = n;

@@ -578,7 +578,7 @@ void progress_follow(struct sim *sim);
 void progress_tell(struct sim *sim, int thousandths);
 
 /* slowest.c: by the speeds of all ranks, what is said of FOLD_SLOWEST above. */
-void slowest_choose(struct sim *sim, struct gpu_speeds *speeds);
+void slowest_choose(struct sim *sim, struct gpu_speeds *speeds /* NULL: alike */);
 /* The place of the one that stands for a rank; where none does, of the first of its program. */
 int stand_in(const struct sim *sim, int number);
 
