@@ -75,39 +75,49 @@ static double k_step_s(struct tile tile, const struct family *family)
     return fmax(multiplying_s, (tile.m + tile.n) / family->elements_per_s_sm);
 }
 
-static double choice_s(const struct kernel_work *work, struct choice choice, double whole_sms)
+static double choice_s(
+    const struct kernel_work *work, const struct choice *choice, double whole_sms)
 {
-    const struct family *family = choice.family;
-    double k = ceil((double)work->k / choice.split / GEMM_STEP_K) * GEMM_STEP_K;
-    double waves = ceil(choice.tiles * choice.split / whole_sms);
-    double tiles_s = waves * (k + family->k_overhead) * choice.k_step_s;
-    if (choice.split == 1)
+    const struct family *family = choice->family;
+    double k = ceil((double)work->k / choice->split / GEMM_STEP_K) * GEMM_STEP_K;
+    double waves = ceil(choice->tiles * choice->split / whole_sms);
+    double tiles_s = waves * (k + family->k_overhead) * choice->k_step_s;
+    if (choice->split == 1)
         return tiles_s;
     /* every slice writes its partial result; the second kernel, reading them from L2, writes the
      * sum */
     double partial_bytes = (double)work->m * (double)work->n * (double)work->batch * PARTIAL_BYTES;
-    return tiles_s + family->floor_s + (choice.split + 1) * partial_bytes / family->hbm_Bps;
+    return tiles_s + family->floor_s + (choice->split + 1) * partial_bytes / family->hbm_Bps;
 }
 
-/* The cheaper of best and of the splits of this tile, on this many SMs. */
-static struct choice choose_split(struct choice best, const struct kernel_work *work,
+/* Sides of tiles are powers of two. */
+static int64_t tiles_along(int64_t length, int side)
+{
+    return (length + side - 1) >> __builtin_ctz((unsigned)side);
+}
+
+/* best becomes the cheapest of itself and of the splits of this tile, on this many SMs. */
+static void choose_split(struct choice *best, const struct kernel_work *work,
     const struct family *family, struct tile tile, double sms)
 {
-    int64_t rows = (work->m + tile.m - 1) / tile.m, columns = (work->n + tile.n - 1) / tile.n;
     struct choice choice = {
         .family = family,
-        .tiles = (double)rows * (double)columns * (double)work->batch,
+        .tiles = (double)tiles_along(work->m, tile.m) * (double)tiles_along(work->n, tile.n) *
+                 (double)work->batch,
         .k_step_s = k_step_s(tile, family),
     };
+    /* Without overhead and idle SMs; less by rounding. */
+    double least_s = (1 - 1e-12) * choice.tiles * (double)work->k / sms * choice.k_step_s;
+    if (best->family && least_s >= best->isolated_s)
+        return;
     for (choice.split = 1; choice.split <= family->split_max; choice.split *= 2) {
         if (choice.split > 1 && (work->k / choice.split < SPLIT_MIN_K ||
                                     choice.tiles * choice.split > SPLIT_WAVES * sms))
             break;
-        choice.isolated_s = choice_s(work, choice, sms);
-        if (!best.family || choice.isolated_s < best.isolated_s)
-            best = choice;
+        choice.isolated_s = choice_s(work, &choice, sms);
+        if (!best->family || choice.isolated_s < best->isolated_s)
+            *best = choice;
     }
-    return best;
 }
 
 /* The cheapest of all families, tile shapes and splits on this many SMs. */
@@ -118,7 +128,7 @@ static struct choice gemm_choose(
     for (int i = 0; i < n; i++)
         for (int j = 0; j < N_TILES; j++)
             if (tiles[j].m * tiles[j].n >= families[i].min_area)
-                best = choose_split(best, work, &families[i], tiles[j], sms);
+                choose_split(&best, work, &families[i], tiles[j], sms);
     return best;
 }
 
@@ -158,7 +168,7 @@ double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, 
     struct family families[FAMILIES];
     int n = load_families(families, work, gpu);
     struct choice choice = gemm_choose(work, families, n, gpu->sms.value);
-    double whole_s = choice_s(work, choice, fmax(1, floor(sms))); /* a tile needs a whole SM */
+    double whole_s = choice_s(work, &choice, fmax(1, floor(sms))); /* a tile needs a whole SM */
     return work->pieces > 1 ? whole_s / (double)work->pieces : whole_s;
 }
 
