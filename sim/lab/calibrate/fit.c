@@ -9,7 +9,9 @@
  * finite differences are that wide, a round takes FEW_STEPS, and standing still is judged by the
  * step. `range` > 0 holds values within that factor of the start; GSL may propose NaN where rows
  * say nothing, which then is the start. A parameter that no row depends on gets a standard error of
- * 0, which callers read as not determined. */
+ * 0, which callers read as not determined. GSL takes finite differences around the position that it
+ * asked for last: where one coordinate alone has moved since, rows that do not read that parameter
+ * (`reads`) have the residual of then, to the last bit. */
 #include "calibrate/fit.h"
 
 #include "base/arena.h"
@@ -82,6 +84,9 @@ struct search {
     gsl_matrix *covariance;
     double *start; /* of every parameter */
     size_t n_residuals;
+    bool *reads;                /* [row][number of what is varied]; NULL: all read all */
+    gsl_vector *last_at, *last; /* where all rows were asked last, and what they said */
+    bool asked;
 };
 
 /* The parameters, and the model, as varied. What is no number, of a step that the rows do not
@@ -110,16 +115,39 @@ double fit_residual(const struct fit *fit, int row)
     return log(fit->predict(fit->self, r->row) / r->measured);
 }
 
+enum { ALL_ROWS = -1, NO_ROW = -2 };
+
+/* The one coordinate in which this is not where all rows were asked last. */
+static int calibrate_fit_moved(const struct search *s, const gsl_vector *at)
+{
+    int moved = NO_ROW;
+    if (!s->reads || !s->asked)
+        return ALL_ROWS;
+    for (size_t j = 0; j < at->size; j++)
+        if (gsl_vector_get(at, j) != gsl_vector_get(s->last_at, j)) {
+            if (moved >= 0)
+                return ALL_ROWS;
+            moved = (int)j;
+        }
+    return moved;
+}
+
 /* A left-out row keeps its place with a residual of 0, so that the problem keeps its size. */
 static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
 {
-    const struct search *s = context;
+    struct search *s = context;
     const struct fit *fit = s->fit;
     size_t n = 0;
+    int moved = calibrate_fit_moved(s, at);
     calibrate_fit_place(s, at);
     for (int i = 0; i < fit->rows.n; i++) {
         const struct fit_row *row = &fit->rows.at[i];
-        gsl_vector_set(out, n++, row->left_out ? 0 : row->factor * fit_residual(fit, i));
+        bool as_before =
+            moved == NO_ROW || (moved >= 0 && !s->reads[(size_t)i * fit->n_free + (size_t)moved]);
+        double off = as_before       ? gsl_vector_get(s->last, n)
+                     : row->left_out ? 0
+                                     : row->factor * fit_residual(fit, i);
+        gsl_vector_set(out, n++, off);
     }
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct fit_parameter *p = &fit->parameters.at[i];
@@ -127,7 +155,29 @@ static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
         if (p->expected > 0)
             gsl_vector_set(out, n++, p->weight * (x - varied(p, p->expected)));
     }
+    if (moved == ALL_ROWS && s->reads) {
+        gsl_vector_memcpy(s->last_at, at);
+        gsl_vector_memcpy(s->last, out);
+        s->asked = true;
+    }
     return GSL_SUCCESS;
+}
+
+static void calibrate_fit_find_readers(struct search *s)
+{
+    const struct fit *fit = s->fit;
+    if (!fit->reads)
+        return;
+    s->last_at = gsl_vector_alloc(fit->n_free);
+    s->last = gsl_vector_alloc(s->n_residuals);
+    s->reads = xcalloc((size_t)fit->rows.n * fit->n_free, sizeof *s->reads);
+    for (int i = 0; i < fit->rows.n; i++)
+        for (int k = 0; k < fit->parameters.n; k++) {
+            const struct fit_parameter *p = &fit->parameters.at[k];
+            if (!p->fixed)
+                s->reads[(size_t)i * fit->n_free + (size_t)p->number] =
+                    fit->reads(fit->self, fit->rows.at[i].row, p);
+        }
 }
 
 /* Numbers what is varied, and begins where it stands. False: too few rows. */
@@ -151,6 +201,7 @@ static bool calibrate_fit_begin(struct search *s, struct fit *fit)
         if (!p->fixed)
             gsl_vector_set(s->at, (size_t)p->number, varied(p, p->fitted.value));
     }
+    calibrate_fit_find_readers(s);
     return true;
 }
 
@@ -194,6 +245,11 @@ static void calibrate_fit_end(struct search *s)
     gsl_vector_free(s->at);
     gsl_matrix_free(s->covariance);
     free(s->start);
+    if (!s->reads)
+        return;
+    gsl_vector_free(s->last_at);
+    gsl_vector_free(s->last);
+    free(s->reads);
 }
 
 static double still(const struct fit *fit, double smooth)

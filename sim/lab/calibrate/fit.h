@@ -50,6 +50,9 @@ struct fit {
     VEC(struct fit_row) rows;
     void *self;
     double (*predict)(const void *self, const void *row); /* > 0, in the unit of measured */
+    /* Whether the row's prediction may read the parameter; NULL: all read all. A difference in one
+     * parameter then asks those rows alone. */
+    bool (*reads)(const void *self, const void *row, const struct fit_parameter *parameter);
     void (*settle)(
         void *self); /* parameters have new values; NULL: the model reads them where they are */
     double scale;    /* residual at which a row counts half */

@@ -101,6 +101,30 @@ static double nccl_fit_predict(const void *self, const void *row)
     return nccl_case_predict_s(fit, &fit->cases.at[point->place], point->bytes);
 }
 
+struct sought {
+    const struct fit_parameter *parameter;
+    bool found;
+};
+
+static void look_for(void *self, const char *key, enum dimension dimension, struct quantity *q)
+{
+    struct sought *sought = self;
+    (void)dimension;
+    sought->found =
+        sought->found || (strcmp(sought->parameter->key, key) == 0 &&
+                             strcmp(sought->parameter->id, quantity_parameter(*q)) == 0);
+}
+
+/* A case reads the numbers of its system. */
+static bool nccl_fit_reads(const void *self, const void *row, const struct fit_parameter *parameter)
+{
+    const struct nccl_fit *fit = self;
+    const struct nccl_point *point = row;
+    struct sought sought = {parameter, false};
+    nccl_each_fitted(&fit->systems.at[fit->cases.at[point->place].system], look_for, &sought);
+    return sought.found;
+}
+
 static void nccl_fit_set_free(
     void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
@@ -130,6 +154,7 @@ static void nccl_fit_set_up(struct nccl_fit *nccl, double start)
     struct fit *fit = &nccl->fit;
     fit->self = nccl;
     fit->predict = nccl_fit_predict;
+    fit->reads = nccl_fit_reads;
     fit->settle = set_systems;
     fit->scale = NCCL_CAUCHY;
     fit->starts_near = start == 1;
