@@ -50,9 +50,10 @@ enum {
 
 /* A family of GEMM kernels of a library: what does not depend on the tile shape. */
 struct family {
-    double flop_per_s_sm;     /* one SM multiplying */
-    double flop_per_s_warps;  /* four warps of it */
-    double elements_per_s_sm; /* one SM loading operands */
+    double flop_per_s_sm;             /* one SM multiplying */
+    double flop_per_s_warps;          /* four warps of it */
+    double elements_per_s_sm;         /* one SM loading operands */
+    double s_per_flop, s_per_element; /* the same, turned over */
     double k_overhead;
     double hbm_Bps, floor_s; /* of the kernel that adds partial results */
     int min_area, split_max;
@@ -96,20 +97,26 @@ static int64_t tiles_along(int64_t length, int side)
     return (length + side - 1) >> __builtin_ctz((unsigned)side);
 }
 
+/* What the tiles need at least, without overhead and idle SMs, by rates of the family that were
+ * turned over once: a bound for all splits, less by rounding. */
+static double least_s(const struct kernel_work *work, const struct family *family, struct tile tile,
+    double n_tiles, double sms)
+{
+    double k_step_s =
+        fmax(2.0 * tile.m * tile.n * family->s_per_flop, (tile.m + tile.n) * family->s_per_element);
+    return (1 - 1e-12) * n_tiles * (double)work->k * k_step_s / sms;
+}
+
 /* best becomes the cheapest of itself and of the splits of this tile, on this many SMs. */
 static void choose_split(struct choice *best, const struct kernel_work *work,
     const struct family *family, struct tile tile, double sms)
 {
-    struct choice choice = {
-        .family = family,
+    struct choice choice = {.family = family,
         .tiles = (double)tiles_along(work->m, tile.m) * (double)tiles_along(work->n, tile.n) *
-                 (double)work->batch,
-        .k_step_s = k_step_s(tile, family),
-    };
-    /* Without overhead and idle SMs; less by rounding. */
-    double least_s = (1 - 1e-12) * choice.tiles * (double)work->k / sms * choice.k_step_s;
-    if (best->family && least_s >= best->isolated_s)
+                 (double)work->batch};
+    if (best->family && least_s(work, family, tile, choice.tiles, sms) >= best->isolated_s)
         return;
+    choice.k_step_s = k_step_s(tile, family);
     for (choice.split = 1; choice.split <= family->split_max; choice.split *= 2) {
         if (choice.split > 1 && (work->k / choice.split < SPLIT_MIN_K ||
                                     choice.tiles * choice.split > SPLIT_WAVES * sms))
@@ -152,14 +159,20 @@ static int load_families(
         .floor_s = gpu->kernel_floor.value,
         .split_max = SPLIT_MAX,
     };
-    if (work->batch > 1 || !quantity_is_set(gemm->single_efficiency))
-        return 1;
-    out[1] = out[0];
-    out[1].flop_per_s_sm = gemm->single_efficiency.value * peak_sm;
-    out[1].flop_per_s_warps = out[1].elements_per_s_sm = HUGE_VAL;
-    out[1].min_area = SINGLE_AREA;
-    out[1].split_max = 1;
-    return 2;
+    int n = 1;
+    if (work->batch == 1 && quantity_is_set(gemm->single_efficiency)) {
+        out[n] = out[0];
+        out[n].flop_per_s_sm = gemm->single_efficiency.value * peak_sm;
+        out[n].flop_per_s_warps = out[n].elements_per_s_sm = HUGE_VAL;
+        out[n].min_area = SINGLE_AREA;
+        out[n].split_max = 1;
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        out[i].s_per_flop = 1 / out[i].flop_per_s_sm;
+        out[i].s_per_element = 1 / out[i].elements_per_s_sm;
+    }
+    return n;
 }
 
 double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)

@@ -187,6 +187,16 @@ static double kernels_fit_predict(const void *fit, const void *row)
     return kernels_predict_s(fit, row);
 }
 
+/* What backward alone has. */
+static bool kernels_fit_reads(
+    const void *self, const void *row, const struct fit_parameter *parameter)
+{
+    const struct kernels_fit *fit = self;
+    const struct kernels_row *of = row;
+    return of->backward ||
+           (parameter->at[0] != &fit->launch_gap && parameter->at[0] != &fit->backward_rate);
+}
+
 /* The rows of a class that are fitted, no numbers yet. */
 static struct fit *kernels_fit_begin(
     struct kernels_fit *fit, enum kernels_group group, enum kernels_class class)
@@ -195,6 +205,7 @@ static struct fit *kernels_fit_begin(
     fit_free(problem);
     *problem = (struct fit){.self = fit,
         .predict = kernels_fit_predict,
+        .reads = kernels_fit_reads,
         .scale = gemm_row_scale,
         .source = "sim/lab/calibrate/kernels_fit.h on results/measured/kernels.csv"};
     for (int i = 0; i < fit->rows.list.n; i++) {
@@ -241,24 +252,42 @@ static enum status solve_gemm_from(
     return calibrate_kernels_fit_solve(problem, diag);
 }
 
+/* A solution: its numbers, and where the model read them. */
+struct solution {
+    struct fit problem;
+    struct hw_gpu gpu;
+    struct quantity launch_gap, backward_rate;
+    double cost;
+};
+
+static void solution_take(struct solution *best, struct kernels_fit *fit, double cost)
+{
+    fit_free(&best->problem);
+    *best = (struct solution){
+        fit->groups[KERNELS_OF_GEMM], fit->gpu, fit->launch_gap, fit->backward_rate, cost};
+    fit->groups[KERNELS_OF_GEMM] = (struct fit){0};
+}
+
 /* The best of several starts. */
 static enum status solve_gemm(struct kernels_fit *fit, struct diag *diag)
 {
     const struct hw_gpu start = fit->gpu;
-    double best = HUGE_VAL;
-    int which = 0;
+    struct solution best = {.cost = HUGE_VAL};
     enum status status = STATUS_OK;
     for (int i = 0; i < GEMM_STARTS && status == STATUS_OK; i++) {
         status = solve_gemm_from(fit, start, gemm_starts[i], diag);
         double cost = fit_cost(&fit->groups[KERNELS_OF_GEMM]);
-        if (cost < best) {
-            best = cost;
-            which = i;
-        }
+        if (cost < best.cost)
+            solution_take(&best, fit, cost);
     }
-    return status == STATUS_OK && which < GEMM_STARTS - 1
-               ? solve_gemm_from(fit, start, gemm_starts[which], diag)
-               : status;
+    if (best.cost == HUGE_VAL)
+        return status;
+    fit_free(&fit->groups[KERNELS_OF_GEMM]);
+    fit->groups[KERNELS_OF_GEMM] = best.problem;
+    fit->gpu = best.gpu;
+    fit->launch_gap = best.launch_gap;
+    fit->backward_rate = best.backward_rate;
+    return status;
 }
 
 static enum status kernels_fit_solve_attention(struct kernels_fit *fit, struct diag *diag)
