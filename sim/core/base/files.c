@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,24 +59,36 @@ const char *files_program(struct arena *arena, const char *name)
     return NULL;
 }
 
-const char *files_folder(struct arena *arena)
+/* Asked for each file that a scenario names, found once: it does not change while a program runs. */
+static char beside[PATH_MAX];
+
+static void find_beside(void)
 {
     static const char here; /* in the object that this code was linked into */
+    struct arena arena = ARENA_INIT;
+    char program[PATH_MAX];
+    running(program);
+    const char *found = base_files_beside(program, &arena);
+    Dl_info object;
+    if (!found && dladdr(&here, &object) != 0 && object.dli_fname)
+        found = base_files_beside(object.dli_fname, &arena);
+    snprintf(beside, sizeof beside, "%s", found ? found : FLOPCAST_SOURCE_DIR);
+    arena_release(&arena);
+}
+
+const char *files_folder(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *named = getenv("FLOPCAST_DATA");
     if (named && *named)
         return named;
-    char program[PATH_MAX];
-    running(program);
-    const char *found = base_files_beside(program, arena);
-    Dl_info object;
-    if (!found && dladdr(&here, &object) != 0 && object.dli_fname)
-        found = base_files_beside(object.dli_fname, arena);
-    return found ? found : FLOPCAST_SOURCE_DIR;
+    pthread_once(&once, find_beside);
+    return beside;
 }
 
 const char *files_own(struct arena *arena, const char *name)
 {
-    return arena_printf(arena, "%s/%s", files_folder(arena), name);
+    return arena_printf(arena, "%s/%s", files_folder(), name);
 }
 
 /* A folder as Hugging Face's tools write models: its config.json. */
@@ -130,7 +143,7 @@ const char *files_name_from(struct arena *arena, const char *from, const char *p
     if (holder != path) /* a model in it */
         snprintf(strrchr(file, '/') + 1, PATH_MAX - (size_t)(strrchr(file, '/') + 1 - file),
             "%s.yaml", files_size_name(arena, path));
-    if (!realpath(files_folder(arena), own))
+    if (!realpath(files_folder(), own))
         *own = '\0';
     const char *slash = from ? strrchr(from, '/') : NULL;
     const char *named = slash ? arena_printf(arena, "%.*s/", (int)(slash - from), from) : ".";

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-const char *files_folder(struct arena *arena);
+const char *files_folder(void); /* lasts as long as the program */
 
 /* The file `name` of that folder, as in files_own(arena, "topologies/gpus/a.yaml"); it need not be
  * there. */

@@ -133,7 +133,7 @@ int cmd_files(int argc, char **argv)
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
-    const char *root = files_folder(&arena);
+    const char *root = files_folder();
     struct rows rows = {0};
     for (int i = 0; i < FILES_GROUPS; i++)
         if (command.group == i || command.group == FILES_GROUPS)

@@ -188,7 +188,7 @@ static int load_uncertainty(struct run *run)
                 "%d points of %d samples each are more than %d simulations; sweep less, or take "
                 "fewer samples",
                 run->sets[i].n_points, run->samples, INT_MAX);
-    scenario_uncertainty_load(&run->uncertainty, files_folder(&run->arena), &run->arena, &diag);
+    scenario_uncertainty_load(&run->uncertainty, files_folder(), &run->arena, &diag);
     return cli_report(&diag);
 }
 

@@ -132,7 +132,7 @@ static void sensitivity_run(
     struct scenario_uncertainty uncertainty;
     struct sensitivity s;
     struct arena *arena = &command->arena;
-    if (scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag) != STATUS_OK)
+    if (scenario_uncertainty_load(&uncertainty, files_folder(), arena, diag) != STATUS_OK)
         return;
     struct waiting *waiting = waiting_begin("sensitivity", point->options.name, "runs", set, false);
     enum status status =

@@ -498,7 +498,7 @@ static enum status scale_all(struct scale_command *command, struct scaled *rows,
     count_run(command);
     status = trace_find_alone(traces->list.at, traces->ranks.at, traces->ranks.n, &plan, diag);
     if (command->samples > 0 && status == STATUS_OK)
-        status = scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
+        status = scenario_uncertainty_load(&uncertainty, files_folder(), arena, diag);
     for (int i = 0; i < command->gpus.n && status == STATUS_OK; i++) {
         plan.gpus = command->gpus.at[i];
         count_run(command);
