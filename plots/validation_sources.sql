@@ -18,13 +18,13 @@ ORDER BY place, fitted, gpus
 -- name: sources
 WITH known AS (SELECT *, iif(source = '', model, source) AS name, abs(error) AS e FROM v_validation WHERE error IS NOT NULL),
   sizes AS (SELECT name, count(*) AS n, row_number() OVER (ORDER BY count(*) DESC, name) AS rank FROM known GROUP BY name),
-  named AS (SELECT known.*, iif(rank > 39 AND (SELECT count(*) FROM sizes) > 40, 'other sources', name) AS shown, rank > 39 AND (SELECT count(*) FROM sizes) > 40 AS other FROM known JOIN sizes USING (name))
+  named AS (SELECT known.*, iif(rank > 39 AND (SELECT count(*) FROM sizes) > 40, 'other sources', name) AS title, rank > 39 AND (SELECT count(*) FROM sizes) > 40 AS other FROM known JOIN sizes USING (name))
 SELECT
-  printf('%s', iif(length(shown) > 62, substr(shown, 1, 59) || '...', shown)) AS label,
+  printf('%s', iif(length(title) > 62, substr(title, 1, 59) || '...', title)) AS label,
   printf('%d run%s, median |error| %s %%', count(*), iif(count(*) = 1, '', 's'), fixed(100 * quantile(e, 0.5), 1)) AS said
 FROM named
-GROUP BY shown
-ORDER BY max(other), shown
+GROUP BY title
+ORDER BY max(other), title
 
 -- name: heading
 SELECT printf('%d runs of %d source%s', count(*), count(DISTINCT iif(source = '', model, source)), iif(count(DISTINCT iif(source = '', model, source)) = 1, '', 's'))
