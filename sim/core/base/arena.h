@@ -22,7 +22,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 void arena_take(struct arena *arena,
     void *block); /* of xrealloc or xcalloc: it is freed with the arena; NULL: nothing */
 void arena_join(struct arena *arena,
-    struct arena *other); /* the other's blocks are this one's; the other is empty */
+    struct arena *other);                /* the other's blocks are this one's; the other is empty */
 void arena_release(struct arena *arena); /* frees everything; the arena is empty and usable again */
 
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))

@@ -59,7 +59,8 @@ const char *files_program(struct arena *arena, const char *name)
     return NULL;
 }
 
-/* Asked for each file that a scenario names, found once: it does not change while a program runs. */
+/* Asked for each file that a scenario names, found once: it does not change while a program runs.
+ */
 static char beside[PATH_MAX];
 
 static void find_beside(void)
