@@ -68,6 +68,52 @@ static void any_number_of_threads_makes_the_same(void **state)
     }
 }
 
+enum { OUTER = 2, INNER = 8 };
+struct nest {
+    int threads[OUTER], made[OUTER][INNER];
+};
+struct within {
+    int *made;
+};
+
+static enum status make_within(void *self, int job, struct diag *diag)
+{
+    struct within *within = self;
+    (void)diag;
+    within->made[job] = job + 1;
+    return STATUS_OK;
+}
+
+static enum status make_nest(void *self, int job, struct diag *diag)
+{
+    static const int order[INNER] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct nest *nest = self;
+    struct within within = {nest->made[job]};
+    nest->threads[job] = threads_count();
+    return crew_run(
+        &(struct crew_loop){.n = INNER, .order = order, .self = &within, .job = make_within}, diag);
+}
+
+/* Two jobs on eight threads have four each for a loop within; more jobs than threads one. */
+static void loops_within_share_the_threads(void **state)
+{
+    (void)state;
+    static const int order[OUTER] = {0, 1};
+    for (int threads = 1; threads <= 8; threads *= 2) {
+        struct nest nest = {{0}, {{0}}};
+        struct diag diag = DIAG_INIT;
+        threads_limit(threads);
+        int all = threads_count(); /* 1 without OpenMP */
+        const struct crew_loop loop = {.n = OUTER, .order = order, .self = &nest, .job = make_nest};
+        assert_int_equal(crew_run(&loop, &diag), STATUS_OK);
+        for (int i = 0; i < OUTER; i++) {
+            assert_int_equal(nest.threads[i], all > OUTER ? all / OUTER : 1);
+            for (int k = 0; k < INNER; k++)
+                assert_int_equal(nest.made[i][k], k + 1);
+        }
+    }
+}
+
 static void what_is_known_is_left_out(void **state)
 {
     (void)state;
@@ -138,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_makes_the_same),
+        cmocka_unit_test(loops_within_share_the_threads),
         cmocka_unit_test(what_is_known_is_left_out),
         cmocka_unit_test(a_loop_that_is_ended_begins_nothing_more),
         cmocka_unit_test(largest_first_of_equal_ones_the_last),

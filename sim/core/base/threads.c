@@ -13,10 +13,18 @@ void threads_limit(int n)
 #endif
 }
 
+void threads_nest(void)
+{
+#ifdef _OPENMP
+    omp_set_max_active_levels(2);
+#endif
+}
+
 int threads_count(void)
 {
 #ifdef _OPENMP
-    return omp_get_max_threads();
+    int all = omp_get_max_threads(), team = omp_in_parallel() ? omp_get_num_threads() : 1;
+    return all > team ? all / team : 1;
 #else
     return 1;
 #endif

@@ -9,7 +9,11 @@ enum { THREADS_MAX = 1024 };
  * thread, and this does nothing. */
 void threads_limit(int n);
 
-/* How many a parallel loop has. */
+/* A loop that begins now may have another one within, which asks for threads_count() itself. */
+void threads_nest(void);
+
+/* How many a parallel loop has; one within another: what each thread of that has for itself, as 4
+ * of 16 cores in a loop over 4 points. */
 int threads_count(void);
 
 #endif

@@ -72,6 +72,7 @@ enum status crew_run(const struct crew_loop *loop, struct diag *diag)
 {
     struct queue queue = {.loop = loop, .diags = diag_set_begin(loop->n)};
     fill_queue(&queue);
+    threads_nest();
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads_for(&queue))
 #endif
