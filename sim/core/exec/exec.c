@@ -613,8 +613,7 @@ static void warm_up(struct sim *sim, int64_t steps)
 static void simulate_ranks(struct sim *sim)
 {
     struct exec_reference own = {0};
-    const struct exec_reference *reference =
-        sim->options->reference ? sim->options->reference : &own;
+    const struct exec_reference *reference = sim->options->reference;
     sim->fold.hosts_matter = true; /* without a look at it */
     if (sim->options->progress && takes_slowest(sim))
         sim->options->progress->by_slowest = true;
@@ -622,7 +621,7 @@ static void simulate_ranks(struct sim *sim)
         exec_simulate(sim, false);
         return;
     }
-    if (!reference->one) {
+    if (!reference || !reference->one) {
         reference = &own;
         refer(&own, sim);
     }
@@ -692,36 +691,4 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
         simulate_ranks(sim);
     sim_close(sim);
     machine_close(&machine);
-}
-
-static void *copy_array(struct arena *to, const void *from, size_t bytes)
-{
-    return bytes > 0 ? memcpy(arena_alloc(to, bytes), from, bytes) : NULL;
-}
-
-static void move_memory(struct exec_memory *memory, struct arena *to)
-{
-    memory->oom_op = memory->oom_op ? arena_strdup(to, memory->oom_op) : NULL;
-}
-
-void exec_result_move(struct exec_result *result, struct arena *from, struct arena *to)
-{
-    if (result->n_spans + result->n_host_spans > 0) {
-        arena_join(to, from);
-        return;
-    }
-    result->stands_for = NULL;
-    result->programs =
-        copy_array(to, result->programs, sizeof *result->programs * (size_t)result->n_programs);
-    for (int p = 0; p < result->n_programs; p++) {
-        struct exec_program *program = &result->programs[p];
-        const struct exec_memory_sample *timeline = program->timeline;
-        program->timeline =
-            copy_array(to, timeline, sizeof *timeline * (size_t)program->n_timeline);
-        if (result->timeline == timeline)
-            result->timeline = program->timeline;
-        move_memory(&program->memory, to);
-    }
-    move_memory(&result->memory, to);
-    arena_release(from);
 }

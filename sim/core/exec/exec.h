@@ -132,8 +132,8 @@ extern const char *const exec_fold_names[FOLD_COUNT + 1]; /* "auto", "off", "slo
 /* How far a simulation is, for who waits for it, on whatever thread. Of several runs of one point
  * their thousandths are added up. */
 struct exec_progress {
-    _Atomic int thousandths; /* of the steps of a run with noise, or of one without */
-    _Atomic int runs;
+    _Atomic int thousandths; /* of the steps; a quiet run that others refer to does not count */
+    _Atomic int runs;        /* 0: one */
     _Atomic bool by_slowest; /* FOLD_AUTO has taken the slowest */
 };
 
