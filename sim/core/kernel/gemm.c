@@ -2,7 +2,8 @@
  * of gemm.h).
  *
  * gemm_choose() tries every tile shape of every family with splits of 1, 2, 4 ... and keeps the
- * cheapest on the whole GPU. The time is then that of this choice on the SMs that are free. So a
+ * cheapest on the whole GPU; a shape that needs more than the best so far even without overhead
+ * (least_s) is passed over. The time is then that of this choice on the SMs that are free. So a
  * collective that holds SMs makes the chosen kernel slower, in steps of whole waves, and never
  * changes the choice, as cuBLAS does not know of it either.
  *

@@ -49,12 +49,17 @@ void nccl_each_fitted(struct hw *hw,
     each_fitted(&hw_cluster_table, &hw->cluster, visit, self);
 }
 
+static bool nccl_fit_is(const struct fit_parameter *p, const char *key, const char *id)
+{
+    return strcmp(p->key, key) == 0 && strcmp(p->id, id) == 0;
+}
+
 const struct fit_parameter *nccl_fit_find(
     const struct nccl_fit *fit, const char *key, const char *id)
 {
     for (int i = 0; i < fit->fit.parameters.n; i++) {
         const struct fit_parameter *p = &fit->fit.parameters.at[i];
-        if (strcmp(p->key, key) == 0 && strcmp(p->id, id) == 0)
+        if (nccl_fit_is(p, key, id))
             return p;
     }
     return NULL;
@@ -110,9 +115,7 @@ static void look_for(void *self, const char *key, enum dimension dimension, stru
 {
     struct sought *sought = self;
     (void)dimension;
-    sought->found =
-        sought->found || (strcmp(sought->parameter->key, key) == 0 &&
-                             strcmp(sought->parameter->id, quantity_parameter(*q)) == 0);
+    sought->found = sought->found || nccl_fit_is(sought->parameter, key, quantity_parameter(*q));
 }
 
 /* A case reads the numbers of its system. */
@@ -132,7 +135,7 @@ static void nccl_fit_set_free(
     struct nccl_fit *fit = self;
     for (int i = 0; i < fit->fit.parameters.n; i++) {
         struct fit_parameter *p = &fit->fit.parameters.at[i];
-        if (strcmp(p->key, key) == 0 && strcmp(p->id, quantity_parameter(*q)) == 0)
+        if (nccl_fit_is(p, key, quantity_parameter(*q)))
             p->fixed = false;
     }
 }
