@@ -8,6 +8,7 @@ CREATE TEMP TABLE shown_setting (
 ) WITHOUT ROWID;
 
 -- Most sections of a configuration ("cluster", "train") are the same in many points: each that differs is taken apart once.
+-- place: a section's in the configuration, then a setting's in its section, which has fewer than a million.
 CREATE TEMP TABLE shown_section AS
   SELECT point.id AS point_id, section.key AS key, section.value AS section, section.id AS place
   FROM main.point JOIN json_each(main.point.config) AS section
