@@ -101,7 +101,8 @@ static int add_edge(struct chunk_run *run, int from_member, int to_member)
     bool waits = intra && run->lag > 0;
     edge.wait = waits ? hop : 0;
     edge.latency = waits ? 0 : hop;
-    edge.n_weights = fabric_message(run->scratch, &run->fabric, run->group, from, to, 0);
+    fabric_load_message(&run->fabric, run->group, from, to, 0);
+    edge.n_weights = fabric_loaded(run->scratch, &run->fabric);
     edge.weights = ARENA_ARRAY(&run->arena, struct link_weight, edge.n_weights);
     for (int u = 0; u < edge.n_weights; u++) {
         edge.weights[u] = run->scratch[u];

@@ -77,7 +77,8 @@ static inline double load(struct fixture *f, struct coll_group group, enum coll_
                                                   : COLL_ALL_GATHER;
     struct coll_cost cost;
     assert_true(coll_cost(&cost, kind, algorithm, COLL_SIMPLE, 1e9, shape, &f->hw));
-    f->n_weights = fabric_weights(f->weights, &f->fabric, group, &cost, 0);
+    fabric_load_collective(&f->fabric, group, &cost, 0);
+    f->n_weights = fabric_loaded(f->weights, &f->fabric);
     double rate = HUGE_VAL;
     for (int u = 0; u < f->n_weights; u++)
         rate = fmin(rate, f->fabric.capacity_Bps[f->weights[u].link] / f->weights[u].weight);

@@ -235,7 +235,8 @@ static void a_contended_ring_agrees_too(void **state)
                 &cost, COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32e9, coll_shape(world, 8), &hw));
             struct link_weight *weights = ARENA_ARRAY(&arena, struct link_weight, fabric.n_links);
             double rate = cost.max_rate_Bps;
-            for (int u = fabric_weights(weights, &fabric, world, &cost, 0) - 1; u >= 0; u--)
+            fabric_load_collective(&fabric, world, &cost, 0);
+            for (int u = fabric_loaded(weights, &fabric) - 1; u >= 0; u--)
                 rate = fmin(rate, fabric.capacity_Bps[weights[u].link] / weights[u].weight);
             assert_true(rate < 0.55 * cost.max_rate_Bps);
             struct chunk_options options = chunks_as_nccl(COLL_ALL_GATHER);

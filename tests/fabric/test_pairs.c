@@ -41,8 +41,8 @@ static double rate(const struct fixture *f)
 
 static double send(struct fixture *f, int from, int to)
 {
-    f->n_weights =
-        fabric_message(f->weights, &f->fabric, (struct coll_group){from, 1, 1}, from, to, 0);
+    fabric_load_message(&f->fabric, (struct coll_group){from, 1, 1}, from, to, 0);
+    f->n_weights = fabric_loaded(f->weights, &f->fabric);
     return rate(f);
 }
 
@@ -52,7 +52,8 @@ static void collective(struct fixture *f, enum coll_kind kind, struct coll_group
     const struct hw *seen = coll_hw_of(&bridge, group, &f->hw);
     struct coll_cost cost =
         coll_choose(kind, 1e9, coll_shape(group, f->fabric.gpus), seen, COLL_FREE);
-    f->n_weights = fabric_weights(f->weights, &f->fabric, group, &cost, 0);
+    fabric_load_collective(&f->fabric, group, &cost, 0);
+    f->n_weights = fabric_loaded(f->weights, &f->fabric);
 }
 
 static void messages_of_a_mesh_take_the_links_of_their_pair(void **state)

@@ -44,19 +44,29 @@ static int keep_watched(struct sim *sim, int n)
     return kept;
 }
 
-/* The links that a communicator loads, found anew only when it loaded others before. */
+static void communicator_load(
+    struct sim *sim, const struct communicator *comm, const struct coll_cost *cost)
+{
+    uint64_t key = (uint64_t)(comm - sim->meetings.all);
+    struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
+    if (communicator_is_message(comm))
+        fabric_load_message(&sim->fabric, sender, comm->from, comm->to, key);
+    else
+        fabric_load_collective(&sim->fabric, comm->members, cost, key);
+}
+
+/* The links that a communicator loads with its siblings, found anew only when it loaded others
+ * before. */
 static void set_uses(struct sim *sim, struct communicator *comm)
 {
     const struct coll_cost *cost = &comm->cost;
     if (comm->room_uses > 0 &&
         (communicator_is_message(comm) || fabric_weights_alike(&comm->uses_of, cost)))
         return;
-    uint64_t key = (uint64_t)(comm - sim->meetings.all);
-    struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
-    int n =
-        communicator_is_message(comm)
-            ? fabric_message(sim->meetings.uses, &sim->fabric, sender, comm->from, comm->to, key)
-            : fabric_weights(sim->meetings.uses, &sim->fabric, comm->members, cost, key);
+    communicator_load(sim, comm, cost);
+    for (int i = comm->sibling; i >= 0; i = sim->meetings.all[i].sibling)
+        communicator_load(sim, &sim->meetings.all[i], cost);
+    int n = fabric_loaded(sim->meetings.uses, &sim->fabric);
     n = sim->fold.watched_alone ? keep_watched(sim, n) : n;
     if (n > comm->room_uses) {
         comm->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
@@ -79,7 +89,7 @@ void communicator_on_links(void *self, const struct event *event)
     for (int i = 0; i < sim->meetings.n; i++) {
         struct communicator *comm = &sim->meetings.all[i];
         comm->room_uses = 0; /* the flow still has the old ones */
-        if (!sim->machine->net.flows.at[comm->flow].active)
+        if (comm->n_parties == 0 || !sim->machine->net.flows.at[comm->flow].active)
             continue;
         set_uses(sim, comm);
         net_reroute(&sim->machine->net, comm->flow, comm->uses, comm->n_uses);
@@ -284,9 +294,11 @@ void communicator_setup(struct sim *sim)
     for (int c = 0; c < sim->plan->channels.n; c++)
         setup_channel(sim, c);
     for (int i = 0; i < sim->meetings.n; i++) {
-        sim->meetings.all[i].flow = net_add_flow(&sim->machine->net);
-        sim->meetings.all[i].noise =
-            rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
+        struct communicator *comm = &sim->meetings.all[i];
+        if (comm->n_parties == 0)
+            continue;
+        comm->flow = net_add_flow(&sim->machine->net);
+        comm->noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
     }
     if (sim->fold.on)
         find_watched(sim);
@@ -309,48 +321,21 @@ static void communicator_hold(struct sim *sim, struct party party, double sms, d
     queue_retime(sim, party.rank);
 }
 
+/* The ones that ranks stand for begin with it, and end with it. */
 static void communicator_begin(struct sim *sim, struct communicator *comm)
 {
     comm->start = sim->machine->engine.now;
-    comm->busy = true;
+    struct party first = party_of(sim, comm, 0);
     double sigma = sim->options->noise.network_jitter;
     double links = communicator_is_message(comm)
                        ? 1
                        : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.hw);
-    comm->noise.counter = comm->op;
+    comm->noise.counter = queue_drawn_at(sim, &sim->ranks[first.rank].queues[first.queue], 0);
     double jitter = sigma > 0 ? rng_lognormal_max(&comm->noise, sigma, links) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
     engine_at(&sim->machine->engine, sim->machine->engine.now + ps_from_s(comm->cost.latency_s),
         sim->events.latency, (uint32_t)(comm - sim->meetings.all), 0);
-}
-
-static void communicator_begin_next(struct sim *sim, struct communicator *sibling)
-{
-    sibling->cost = sibling->next;
-    sibling->op = sibling->next_op;
-    sibling->follows = false;
-    communicator_begin(sim, sibling);
-}
-
-/* And those that other ranks stand for do the same at the same time, and share the links. Of
- * collectives that follow each other without a gap this one begins the next one before the ends of
- * its siblings, which are of the same picosecond, have been handled: these begin as they end. By
- * noise that may be later. */
-static void begin_all(struct sim *sim, struct communicator *comm)
-{
-    const struct coll_cost cost = comm->cost;
-    struct party first = party_of(sim, comm, 0);
-    comm->op = queue_drawn_at(sim, &sim->ranks[first.rank].queues[first.queue], 0);
-    communicator_begin(sim, comm);
-    for (int i = comm->sibling; i >= 0; i = sim->meetings.all[i].sibling) {
-        struct communicator *sibling = &sim->meetings.all[i];
-        sibling->next = cost;
-        sibling->next_op = comm->op;
-        sibling->follows = true;
-        if (!sibling->busy)
-            communicator_begin_next(sim, sibling);
-    }
 }
 
 static struct communicator *communicator_find(
@@ -390,7 +375,7 @@ void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
         comm->cost = *cost;
     communicator_hold(sim, party, cost->sms, 0);
     if (comm->arrived == comm->n_parties)
-        begin_all(sim, comm);
+        communicator_begin(sim, comm);
 }
 
 void communicator_on_latency(void *self, const struct event *event)
@@ -459,11 +444,6 @@ void communicator_on_end(void *self, const struct event *event)
     struct sim *sim = self;
     progress_follow(sim);
     struct communicator *comm = &sim->meetings.all[event->target];
-    comm->busy = false;
-    if (comm->follows)
-        communicator_begin_next(sim, comm);
-    if (comm->n_parties == 0)
-        return;
     comm->arrived = 0;
     /* The first member that goes on may come with the next collective. */
     const struct ended ended = {comm->start, comm->cost, comm->uses, comm->n_uses};

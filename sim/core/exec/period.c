@@ -286,8 +286,8 @@ static bool same_meeting(
     const struct period_meeting *then, const struct period_meeting *now, ps_t period)
 {
     const struct communicator *a = &then->comm, *b = &now->comm;
-    return a->arrived == b->arrived && a->busy == b->busy && a->follows == b->follows &&
-           went_on(a->start, b->start, period) && same_flow(&then->flow, &now->flow, period);
+    return a->arrived == b->arrived && went_on(a->start, b->start, period) &&
+           same_flow(&then->flow, &now->flow, period);
 }
 
 /* What waits to come back to the allocator is from as long ago. */
@@ -597,20 +597,14 @@ bool period_go_on(struct sim *sim)
     return true;
 }
 
-/* Those that a simulated rank has to do with, or that load links as such ones do. */
+/* Those that a simulated rank has to do with. */
 static void find_meetings(struct sim *sim)
 {
     struct period *period = &sim->period;
     period->meetings = ARENA_ARRAY(sim->arena, int, sim->meetings.n);
-    bool *known = xcalloc((size_t)sim->meetings.n + 1, 1);
     for (int i = 0; i < sim->meetings.n; i++)
         if (sim->meetings.all[i].n_parties > 0)
-            for (int at = i; at >= 0; at = sim->meetings.all[at].sibling)
-                if (!known[at]) {
-                    known[at] = true;
-                    period->meetings[period->n_meetings++] = at;
-                }
-    free(known);
+            period->meetings[period->n_meetings++] = i;
 }
 
 void period_setup(struct sim *sim)

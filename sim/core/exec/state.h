@@ -196,14 +196,9 @@ struct communicator {
     int flow;      /* in net */
     int n_parties; /* members that are simulated, which are, of a group: */
     int *parties;  /* in ascending order */
-    int sibling;   /* the next of those without a party that do as the same one and load links that
-                      matter; -1: none */
+    int sibling;   /* the next of those without a party that do as this one, and whose links are
+                      loaded with its own; -1: none */
     int arrived;
-    bool busy;    /* it has begun and not ended */
-    bool follows; /* without a party: when it ends it begins what its siblings have begun, at this
-                     cost: */
-    struct coll_cost next;
-    uint64_t op, next_op; /* what it draws by */
     ps_t start;
     struct coll_cost cost;
     struct link_weight *uses; /* for collectives that load links as uses_of does */

@@ -42,8 +42,8 @@ struct fabric {
     int first_nic, first_leaf, first_pod, first_pair, n_links;
     double *capacity_Bps; /* of each link, 0: failed */
     bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
-    double *weight;       /* scratch: of each link, 0 between calls */
-    uint64_t *loaded;     /* scratch: a bit for each link that has one */
+    double *weight;       /* of each link, since the last fabric_loaded(): 0 after it */
+    uint64_t *loaded;     /* a bit for each link that has one */
 };
 
 /* With the capacities of the start. events (NULL: none) are of degrade_links() for this hardware
@@ -54,11 +54,10 @@ void fabric_build(struct fabric *out, const struct hw *hw, int ranks,
 /* The events of this very time happen. Call net_reroute() for all flows afterwards. */
 void fabric_set_time(struct fabric *fabric, const struct degrade_events *events, ps_t time);
 
-/* The links that a collective of the group loads, with bytes over each per bus byte, in the order
- * of links; weights has room for n_links. key: of the group, for the hash of ECMP. Returns how
- * many. */
-int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
-    const struct coll_cost *cost, uint64_t key);
+/* A collective of the group loads its links, with bytes over each per bus byte. key: of the group,
+ * for the hash of ECMP. */
+void fabric_load_collective(
+    struct fabric *fabric, struct coll_group group, const struct coll_cost *cost, uint64_t key);
 
 /* Whether two collectives of one group load the same links with the same weights. */
 static inline bool fabric_weights_alike(const struct coll_cost *a, const struct coll_cost *b)
@@ -71,10 +70,14 @@ static inline bool fabric_weights_alike(const struct coll_cost *a, const struct 
 enum fabric_way { FABRIC_WAY_NODE, FABRIC_WAY_NETWORK, FABRIC_WAY_BRIDGE, FABRIC_WAY_COUNT };
 enum fabric_way fabric_way(const struct fabric *fabric, int from, int to);
 
-/* The links of one message from a rank to another by all NICs of the group that it would use,
- * weights adding to 1 on each way. Returns how many. */
-int fabric_message(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
-    int from, int to, uint64_t key);
+/* One message from a rank to another loads its links, by all NICs of the group that it would use;
+ * weights add to 1 on each way. */
+void fabric_load_message(
+    struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
+
+/* The links that were loaded since the last call, with the sum of the weights, in the order of
+ * links; weights has room for n_links. Returns how many. */
+int fabric_loaded(struct link_weight *weights, struct fabric *fabric);
 
 /* The node that a link belongs to, which is none of a switch. */
 int fabric_node_of(const struct fabric *fabric, int link);

@@ -22,7 +22,6 @@ struct isolated {
     struct hw bridge;
     struct fabric fabric;
     struct link_weight *weights; /* room for all links */
-    double *sums;                /* of the groups' weights, of each link; 0 between calls */
     struct coll_cost
         rated; /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
     double rate_Bps;
@@ -47,7 +46,6 @@ static struct isolated *create(const struct hw *hw, const struct coll_group *gro
         return NULL;
     fabric_build(&isolated->fabric, hw, ranks, &events, arena);
     isolated->weights = ARENA_ARRAY(arena, struct link_weight, isolated->fabric.n_links);
-    isolated->sums = ARENA_ARRAY(arena, double, isolated->fabric.n_links);
     return isolated;
 }
 
@@ -109,14 +107,12 @@ static bool is_alone_on_even_links(const struct isolated *isolated)
     return isolated->n_groups == 1 && fabric_is_uniform(&isolated->fabric);
 }
 
-static void add_weights(struct isolated *isolated, const struct coll_cost *cost)
+/* How many links the groups load, which weights has. */
+static int isolated_load(struct isolated *isolated, const struct coll_cost *cost)
 {
-    for (int g = 0; g < isolated->n_groups; g++) {
-        int n = fabric_weights(
-            isolated->weights, &isolated->fabric, isolated->groups[g], cost, (uint64_t)g);
-        for (int i = 0; i < n; i++)
-            isolated->sums[isolated->weights[i].link] += isolated->weights[i].weight;
-    }
+    for (int g = 0; g < isolated->n_groups; g++)
+        fabric_load_collective(&isolated->fabric, isolated->groups[g], cost, (uint64_t)g);
+    return fabric_loaded(isolated->weights, &isolated->fabric);
 }
 
 /* What its links let through of such a collective, HUGE_VAL where they are all alike; the first of
@@ -129,15 +125,14 @@ static double link_rate_Bps(struct isolated *isolated, const struct coll_cost *c
         isolated->rated = *cost;
         isolated->rate_Bps = HUGE_VAL;
         isolated->slowest = -1;
-        if (!is_alone_on_even_links(isolated))
-            add_weights(isolated, cost);
-        for (int link = 0; link < fabric->n_links; link++) {
-            double rate_Bps = fabric->capacity_Bps[link] / isolated->sums[link];
-            if (isolated->sums[link] > 0 && rate_Bps < isolated->rate_Bps) {
+        int n = is_alone_on_even_links(isolated) ? 0 : isolated_load(isolated, cost);
+        for (int i = 0; i < n; i++) {
+            int link = isolated->weights[i].link;
+            double rate_Bps = fabric->capacity_Bps[link] / isolated->weights[i].weight;
+            if (rate_Bps < isolated->rate_Bps) {
                 isolated->rate_Bps = rate_Bps;
                 isolated->slowest = link;
             }
-            isolated->sums[link] = 0;
         }
     }
     *slowest = isolated->slowest;

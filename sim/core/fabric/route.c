@@ -1,7 +1,7 @@
 /* Which links a collective, or a message, crosses.
  *
  * route_add() puts weight on a link in the fabric's scratch arrays, and marks it in a bit set;
- * route_collect() reads the set in the order of links and empties both. So the cost is that of the
+ * fabric_loaded() reads the set in the order of links and empties both. So the cost is that of the
  * links that are loaded plus one word for each 64 links, and links come in one order whatever the
  * order of adding, which the digest of a run needs.
  *
@@ -125,19 +125,6 @@ bool fabric_add_between(struct fabric *fabric, int from, int to, double weight, 
     ok &= route_add(fabric, fabric_pod_link(fabric, from_pod, 0, 0), weight);
     ok &= route_add(fabric, fabric_pod_link(fabric, to_pod, 1, 0), weight);
     return ok;
-}
-
-static int route_collect(struct link_weight *weights, struct fabric *fabric)
-{
-    int n = 0;
-    for (int word = 0; word < FABRIC_WORDS(fabric->n_links); word++)
-        for (; fabric->loaded[word] != 0; fabric->loaded[word] &= fabric->loaded[word] - 1) {
-            int link = word * 64 + __builtin_ctzll(fabric->loaded[word]);
-            if (fabric->weight[link] > 0)
-                weights[n++] = (struct link_weight){link, fabric->weight[link]};
-            fabric->weight[link] = 0;
-        }
-    return n;
 }
 
 /* NICs of a group's GPUs on each node, as a mask of the node's. */
@@ -279,8 +266,8 @@ static void add_inside(struct fabric *fabric, struct coll_group group, struct co
     }
 }
 
-int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
-    const struct coll_cost *cost, uint64_t key)
+void fabric_load_collective(
+    struct fabric *fabric, struct coll_group group, const struct coll_cost *cost, uint64_t key)
 {
     struct coll_shape shape = coll_shape(group, fabric->gpus);
     add_inside(fabric, group, shape, cost);
@@ -288,24 +275,35 @@ int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct co
         add_all_pairs(fabric, group, shape, cost, key);
     else if (shape.nodes > 1)
         add_hops(fabric, group, shape, cost, key);
-    return route_collect(weights, fabric);
 }
 
-int fabric_message(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
-    int from, int to, uint64_t key)
+void fabric_load_message(
+    struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key)
 {
     enum fabric_way way = fabric_way(fabric, from, to);
     if (way != FABRIC_WAY_NETWORK) {
         if (way == FABRIC_WAY_NODE)
             route_add(fabric, from, 1);
         route_add_pair(fabric, from, to, 1);
-        return route_collect(weights, fabric);
+        return;
     }
     bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
     int n_used = mark_nics(used, fabric, group);
     add_hop(fabric, used, n_used, from / fabric->gpus, to / fabric->gpus, 1, key);
     free(used);
-    return route_collect(weights, fabric);
+}
+
+int fabric_loaded(struct link_weight *weights, struct fabric *fabric)
+{
+    int n = 0;
+    for (int word = 0; word < FABRIC_WORDS(fabric->n_links); word++)
+        for (; fabric->loaded[word] != 0; fabric->loaded[word] &= fabric->loaded[word] - 1) {
+            int link = word * 64 + __builtin_ctzll(fabric->loaded[word]);
+            if (fabric->weight[link] > 0)
+                weights[n++] = (struct link_weight){link, fabric->weight[link]};
+            fabric->weight[link] = 0;
+        }
+    return n;
 }
 
 bool fabric_is_uniform(const struct fabric *fabric)
