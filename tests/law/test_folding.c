@@ -245,13 +245,13 @@ static bool is_of_exec(const struct record_column *column)
 /* Means over ranks are sums of equal numbers, and as near as those can be. Of seconds, bytes and
  * shares. */
 static const double SAME = 1e-9;
-/* What a flow brings over a link is rounded to a byte, and a folded run has one flow for those of
- * ranks that do alike on a node. */
-static const double SAME_BYTES = 1e-6;
+/* Of what a link can carry: what a flow brings is rounded to a byte, and a folded run has one flow
+ * for those of ranks that do alike on a node. */
+static const double SAME_SHARE = 1e-6;
 
-static bool near(double a, double b, double step_s, double tolerance)
+static bool near(double a, double b, double step_s)
 {
-    return a == b || fabs(a - b) <= tolerance * fmax(step_s, fmax(fabs(a), fabs(b)));
+    return a == b || fabs(a - b) <= SAME * fmax(step_s, fmax(fabs(a), fabs(b)));
 }
 
 /* The first column that differs, of the job or of a program; NULL: none does. Not compared: how
@@ -268,16 +268,16 @@ static const char *differs(struct exec_result *folded, struct exec_result *all)
             if (!is_of_exec(column) || strcmp(column->name, "events") == 0 ||
                 (p >= 0 && !column->program))
                 continue;
-            bool bytes = strstr(column->name, "_utilisation") != NULL;
-            if (!near(*number_of(folded, p, column), *number_of(all, p, column), all->step_time_s,
-                    bytes ? SAME_BYTES : SAME))
+            double a = *number_of(folded, p, column), b = *number_of(all, p, column);
+            bool of_links = strstr(column->name, "_utilisation") != NULL;
+            if (of_links ? fabs(a - b) > SAME_SHARE : !near(a, b, all->step_time_s))
                 return column->name;
         }
     for (int k = 0; k < PARALLEL_COUNT; k++)
         if (!near(folded->breakdown.comm[k].moving_s, all->breakdown.comm[k].moving_s,
-                all->step_time_s, SAME) ||
+                all->step_time_s) ||
             !near(folded->breakdown.comm[k].exposed_s, all->breakdown.comm[k].exposed_s,
-                all->step_time_s, SAME))
+                all->step_time_s))
             return "comm of a kind of parallelism";
     return NULL;
 }
