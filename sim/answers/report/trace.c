@@ -389,7 +389,8 @@ bool trace_can_write(const char *path)
     return report_trace_ends_in(path, ".json") || report_trace_ends_in(path, ".json.gz");
 }
 
-FILE *trace_open(const char *path)
+/* For writing, compressed where the name says so; NULL: as errno says. */
+static FILE *report_trace_open(const char *path)
 {
     if (!report_trace_ends_in(path, ".gz"))
         return fopen(path, "w");
@@ -670,7 +671,7 @@ enum status trace_write(const char *path, const struct scenario_point *point,
 {
     struct arena arena = ARENA_INIT;
     struct plan plan = {0};
-    struct trace_writer w = {.out = trace_open(path),
+    struct trace_writer w = {.out = report_trace_open(path),
         .point = point,
         .exec = &result->exec,
         .plan = &plan,

@@ -38,8 +38,6 @@
 
 /* Whether the name ends in .json or .json.gz. */
 bool trace_can_write(const char *path);
-/* For writing, compressed where the name says so; NULL: as errno says. */
-FILE *trace_open(const char *path);
 
 /* The ranks are those of point->options.exec.trace_ranks. */
 enum status trace_write(const char *path, const struct scenario_point *point,

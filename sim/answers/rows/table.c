@@ -125,14 +125,6 @@ void table_spare(struct table *table, int rank)
         table->spare.at[column] = (char)rank;
 }
 
-void table_columns(struct table *table, const struct table_column *columns, const int *ranks, int n)
-{
-    for (int i = 0; i < n; i++) {
-        table_column(table, columns[i].name, columns[i].unit, columns[i].is_text);
-        table_spare(table, ranks ? ranks[i] : 0);
-    }
-}
-
 void table_cell(struct table *table, const char *text)
 {
     vec_push(&table->cells, text);

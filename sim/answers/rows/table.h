@@ -46,10 +46,8 @@ void table_number_as(
 void table_spare(struct table *table, int rank);
 void table_mark(struct table *table, enum table_mark mark); /* the last cell */
 
-/* Or first all columns, with their ranks, which may be NULL, then all cells. */
+/* Or first all columns, then all cells. */
 void table_column(struct table *table, const char *name, const char *unit, bool is_text);
-void table_columns(
-    struct table *table, const struct table_column *columns, const int *ranks, int n);
 void table_cell(struct table *table, const char *text);
 
 void table_print(FILE *out, const struct table *table);

@@ -313,6 +313,14 @@ static enum status read_field(struct reader *reader, struct config_node node, st
     return status;
 }
 
+static enum status table_report_missing(const struct config_table *table,
+    const struct config_field *field, struct source_pos at, struct diag *diag)
+{
+    const char *help = field->help ? field->help : "";
+    return diag_input(diag, at, "%s needs the key '%s'%s%s%s", table->what, field->key,
+        *help ? " (" : "", help, *help ? ")" : "");
+}
+
 static enum status check_required(
     struct reader *reader, struct config_node mapping, const struct config_table *table)
 {
@@ -323,7 +331,7 @@ static enum status check_required(
                       (field->alias && config_find(mapping, field->alias).doc);
         if (field->required && !stands)
             status = worse(
-                status, config_report_missing(table, field, config_pos(mapping), reader->diag));
+                status, table_report_missing(table, field, config_pos(mapping), reader->diag));
     }
     return status;
 }
@@ -611,14 +619,6 @@ void config_take_given(void *into, const void *given, const struct config_table 
 
 /* ---- documents that leave out what others have: what is missing when all are read ---- */
 
-enum status config_report_missing(const struct config_table *table,
-    const struct config_field *field, struct source_pos at, struct diag *diag)
-{
-    const char *help = field->help ? field->help : "";
-    return diag_input(diag, at, "%s needs the key '%s'%s%s%s", table->what, field->key,
-        *help ? " (" : "", help, *help ? ")" : "");
-}
-
 /* Whether the path, or one inside it, was read. */
 static bool was_read(const struct config_origins *origins, const char *path)
 {
@@ -648,7 +648,7 @@ static enum status config_table_check(
         bool read = was_read(wanted->origins, path);
         enum status status = STATUS_OK;
         if (field->required && !read)
-            status = config_report_missing(table, field, wanted->at, wanted->diag);
+            status = table_report_missing(table, field, wanted->at, wanted->diag);
         else if (field->type == FIELD_SECTION && read)
             status = config_table_check(
                 wanted, field->section, arena_printf(&wanted->arena, "%s.", path));

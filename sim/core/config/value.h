@@ -15,10 +15,6 @@ const char *config_join_names(char *buffer, size_t size, const char *const *name
 enum status config_read_scalar(struct config_node node, const struct config_field *field, void *at,
     struct arena *arena, struct diag *diag);
 
-/* Reports that a required field of the table is missing. */
-enum status config_report_missing(const struct config_table *table,
-    const struct config_field *field, struct source_pos at, struct diag *diag);
-
 /* Reports that the node is of another kind than the field wants. */
 enum status config_wrong_kind(
     struct config_node node, const struct config_field *field, struct diag *diag);

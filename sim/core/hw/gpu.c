@@ -85,7 +85,7 @@ static const struct config_field power_fields[] = {
     HW_OPTIONAL(
         struct hw_gpu_power, waiting, "Share of tdp while it waits. Default: 0.4.", HW_SHARE),
 };
-const struct config_table hw_gpu_power_table = CONFIG_TABLE("the power of a GPU", power_fields);
+static const struct config_table power_table = CONFIG_TABLE("the power of a GPU", power_fields);
 
 #define GPU(member, ...) HW_REQUIRED(struct hw_gpu, member, __VA_ARGS__)
 const char *const hw_archs[HW_ARCHS] = {
@@ -159,7 +159,7 @@ static const struct config_field gpu_fields[] = {
         .section = &format_table, .required = true},
     {CONFIG_FIELD("power", FIELD_SECTION, struct hw_gpu, power,
          "What it draws, by what it does; no time follows."),
-        .section = &hw_gpu_power_table},
+        .section = &power_table},
 };
 const struct config_table hw_gpu_table = CONFIG_TABLE("a GPU", gpu_fields);
 

@@ -54,7 +54,6 @@ enum status hw_whole(
 
 /* What the table of a network cannot say: which counts belong to which kind. */
 extern const struct config_table hw_network_table;
-extern const struct config_table hw_gpu_power_table;
 enum status hw_check_network(const struct hw_network *network, double oversubscription,
     const struct hw_source *source, struct diag *diag);
 

@@ -259,8 +259,6 @@ int tape_filter(struct tape *tape, const char *name, int x, int64_t length);
  * scope.A_log, scope.dt_bias, scope.D, those that are there. */
 int tape_scan(struct tape *tape, const char *name, const struct model_mixer *mixer, int x,
     int gates, int keys);
-/* flop of a token in a forward pass. */
-double tape_scan_flop(const struct model_mixer *mixer);
 
 /* ---- element by element ---- */
 

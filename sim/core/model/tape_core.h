@@ -227,9 +227,6 @@ int tape_leave(struct tape *tape, const char *name, int bias, int x);
 /* tape_rows.c: the loss is made of these logits, which the training loop holds as the workload
  * says. */
 int tape_end_loss(struct tape *tape, int logits, int loss);
-/* A loss for each row by one kernel back, which reads the logits and what forward left in
- * op.saved[0]. */
-void tape_fused_loss_backward(struct tape *tape, const struct tape_op *op);
 
 /* The workload has linear layers in FP8, and this one is; the op without backward, output and
  * saved. */

@@ -74,7 +74,9 @@ static void nll_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[0], grad_x);
 }
 
-void tape_fused_loss_backward(struct tape *tape, const struct tape_op *op)
+/* A loss for each row by one kernel back, which reads the logits and what forward left in
+ * op.saved[0]. */
+static void fused_loss_backward(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
     int grad_x = tape_new_grad(tape, op->in[0]);
@@ -87,7 +89,7 @@ static int fused_cross_entropy(struct tape *tape, const char *name, int logits)
 {
     struct tape_value x = tape_at(tape, logits);
     struct tape_op op = {
-        .backward = tape_fused_loss_backward, .name = tape_name(tape, name), .in = {logits}};
+        .backward = fused_loss_backward, .name = tape_name(tape, name), .in = {logits}};
     op.saved[0] =
         tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), x.rows, 1, FLOAT_BYTES);
     op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES,

@@ -23,7 +23,8 @@ static int64_t tape_scan_chunk_of(const struct model_mixer *m)
     return m->kind == MIXER_MAMBA2 ? SSD_CHUNK : DELTA_CHUNK;
 }
 
-double tape_scan_flop(const struct model_mixer *m)
+/* flop of a token in a forward pass. */
+static double tape_scan_flop(const struct model_mixer *m)
 {
     const double c = (double)tape_scan_chunk_of(m), n = (double)m->state, p = (double)m->head_dim,
                  heads = (double)m->heads;

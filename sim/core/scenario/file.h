@@ -52,10 +52,6 @@ const char *parallelism_elsewhere(const char *key);
 
 /* ---- load.c ---- */
 
-/* The last step of a loaded point: works out what it leaves open (lengths, a micro-batch beyond the
- * device's batch) and checks all of it. */
-void resolve_point(struct scenario_point *point, struct diag *diag);
-
 /* Of options as they were read: a word for a strategy (strategy_words) becomes the strategy and its
  * setting, which has the word's origin. What somebody else gave of that setting is the word's if
  * that is from nearer (--set before the file), and an error where both stand in one place and

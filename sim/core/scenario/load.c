@@ -406,7 +406,9 @@ static void fit_micro_batch(struct scenario_point *point, struct diag *diag)
             (long long)given, (long long)train->micro_batch);
 }
 
-void resolve_point(struct scenario_point *point, struct diag *diag)
+/* The last step of a loaded point: works out what it leaves open (lengths, a micro-batch beyond the
+ * device's batch) and checks all of it. */
+static void resolve_point(struct scenario_point *point, struct diag *diag)
 {
     default_lengths(point);
     strategy_share_batch(&point->options.strategy, point->options.cluster.gpus);

@@ -485,7 +485,8 @@ double sure_of_fit(struct sure *sure, double peak, double capacity)
     return sure->known ? sure_fits(&sure->numbers, peak, capacity) : peak <= capacity;
 }
 
-bool sure_is_shared(const struct scenario *options)
+/* Whether ranks share a model: tensor, context, expert or pipeline parallelism. */
+static bool sure_is_shared(const struct scenario *options)
 {
     const struct parallelism_options *p = &options->strategy.parallelism;
     return p->model.tensor > 1 || p->model.context > 1 || p->model.expert > 1 || p->pipeline > 1;

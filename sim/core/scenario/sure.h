@@ -158,8 +158,6 @@ double sure_of_fit(struct sure *sure, double peak, double capacity);
 /* Of the ratio of the point's speed to that on a cluster of this many doublings fewer GPUs. */
 struct sure_range sure_of_ratio(
     struct sure *sure, const struct scenario_point *point, double doublings);
-/* Whether ranks share a model: tensor, context, expert or pipeline parallelism. */
-bool sure_is_shared(const struct scenario *options);
 /* Whether sure_numbers.loss is of such jobs: DDP or FSDP, alone. */
 bool sure_is_data_parallel(const struct scenario *options);
 /* Sets the results' interval of speeds. */

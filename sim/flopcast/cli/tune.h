@@ -13,7 +13,7 @@
 struct tune_command {
     const char *file, *db;
     const char *out;  /* --out: of what --emit writes; NULL: stdout, and the table is on stderr */
-    const char *emit; /* --emit: one of tune_trainers; NULL: not given */
+    const char *emit; /* --emit: a trainer of tune_emit.c; NULL: not given */
     const char *strategy; /* --strategy: "all", or one of strategy_names; NULL: not given */
     bool is_model;        /* file is a model, no scenario */
     struct shard shard;
@@ -56,7 +56,6 @@ struct tune_overrides tune_overrides(const struct tune_command *command,
 void tune_emit_take(void *emit, const struct argument *argument); /* --emit */
 void tune_emit(const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct diag *diag);
-extern const char *const tune_trainers[]; /* "torchtitan", ..., NULL */
 
 /* ---- tune_load.c ---- */
 

@@ -11,7 +11,7 @@
 
 enum { MOST_TRIED = 20 }; /* of candidates that a trainer seems to have and then has not */
 
-const char *const tune_trainers[] = {"torchtitan", "megatron", "automodel", NULL};
+static const char *const tune_trainers[] = {"torchtitan", "megatron", "automodel", NULL};
 enum { MEGATRON = 1 };
 
 void tune_emit_take(void *emit, const struct argument *argument)

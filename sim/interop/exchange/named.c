@@ -47,7 +47,8 @@ struct called called_load(struct arena *arena)
     return all;
 }
 
-const char *model_called(struct configuration *config, const char *theirs)
+/* Flopcast's model of what others call so; NULL: it has none. */
+static const char *model_called(struct configuration *config, const char *theirs)
 {
     const char *name = bare(theirs, config->arena), *found = NULL;
     struct called called = called_load(config->arena);

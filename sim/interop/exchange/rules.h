@@ -162,10 +162,8 @@ struct called {
 #define CALLED_TORCHTITAN "torchtitan/"
 struct called called_load(struct arena *arena);
 
-/* Flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The
- * setting that names it becomes it, or it is missing. And the blocks of the model that is put; 0:
- * not known. */
-const char *model_called(struct configuration *config, const char *theirs);
+/* The setting that names a model becomes flopcast's model of that name, "Qwen/Qwen3-8B",
+ * "qwen3_8B.yaml", or it is missing. And the blocks of the model that is put; 0: not known. */
 void put_called(
     struct configuration *config, const char *theirs, struct configuration_setting *from);
 int64_t model_blocks_named(struct configuration *config);

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char training_fit_host[] = "host";
+static const char fit_of_host[] = "host";
 
 static const double CAUCHY = 0.05; /* assumed: log residual at which a row counts half */
 
@@ -56,7 +56,7 @@ static bool is_rate(const char *key)
 
 bool training_fit_has(const char *key)
 {
-    return is_rate(key) || strcmp(key, training_fit_host) == 0;
+    return is_rate(key) || strcmp(key, fit_of_host) == 0;
 }
 
 static const struct config_field *host_field(int key)
@@ -113,7 +113,7 @@ static bool concerns(int key, const struct validate_row *row)
 static bool is_asked(int key, struct quantity q, const struct validate_row *row)
 {
     const char *named = strstr(row->used_in_fit, ": ");
-    if (named && strcmp(named + 2, training_fit_host) == 0 && key < N_RATES)
+    if (named && strcmp(named + 2, fit_of_host) == 0 && key < N_RATES)
         return false;
     if (named && is_rate(named + 2) && key >= N_RATES)
         return false;
@@ -526,7 +526,7 @@ static const char *of_what(struct writing *w, const struct fit_parameter *p)
         return old + strlen(used);
     return training_fit_has(p->key)
                ? stem_of(w->file)
-               : arena_printf(&w->arena, "%s: %s", stem_of(w->file), training_fit_host);
+               : arena_printf(&w->arena, "%s: %s", stem_of(w->file), fit_of_host);
 }
 
 static const char *text_of(struct writing *w, const struct fit_parameter *p)

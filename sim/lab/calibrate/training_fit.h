@@ -79,10 +79,9 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag);
 void training_fit_filed(struct training_fit *fit);
 void training_fit_free(struct training_fit *fit);
 
-/* Whether this is the name of a rate that is fitted here, or training_fit_host. */
+/* Whether this is the name of a rate that is fitted here, or "host", as
+ * used_in_fit calls all costs of the host together. */
 bool training_fit_has(const char *key);
-/* What used_in_fit calls all costs of the host together: "host". */
-extern const char training_fit_host[];
 
 /* Which rows of the table say used_in_fit, with no key or one of these; to be freed. NULL where the
  * table cannot be read. */
