@@ -41,9 +41,8 @@ struct whatif_variant {
     VEC(struct scenario_override) overrides;
     const char *label; /* "train.micro_batch=16 run.seed=2" */
     struct scenario_set set;
-    struct scenario_result *results;
-    struct arena *arenas;
-    struct scenario_comm *comms;     /* a point each; in the arena */
+    struct scenario_result *results; /* a point each, as comms; of the struct whatif */
+    struct scenario_comm *comms;
     const struct sure_range **given; /* a point each, given what was measured; NULL: nothing was */
 };
 
@@ -55,6 +54,9 @@ struct whatif {
     struct own_runs own;
     struct sure sure;
     VEC(struct whatif_variant) variants; /* the first is the scenario as it is */
+    struct scenario_set all;             /* their points, one variant after the other */
+    struct scenario_result *results;
+    struct arena *arenas;
     struct arena arena;
 };
 
@@ -161,24 +163,33 @@ static void whatif_load(struct whatif *whatif, int v, struct diag *diag)
         keys);
 }
 
-static void whatif_simulate(struct whatif_variant *variant, struct arena *arena, struct diag *diag)
+/* All points of all variants at once. */
+static void whatif_simulate(struct whatif *whatif, struct diag *diag)
 {
     static const int rank_0 = 0; /* whose collectives are looked at; that changes nothing */
-    for (int i = 0; i < variant->set.n_points; i++) {
-        variant->set.points[i].options.exec.trace_ranks = &rank_0;
-        variant->set.points[i].options.exec.n_trace_ranks = 1;
-        variant->set.points[i].options.exec.trace_gaps = true;
+    int each = whatif->variants.at[0].set.n_points, n = whatif->variants.n * each;
+    whatif->all.points = ARENA_ARRAY(&whatif->arena, struct scenario_point, n);
+    whatif->all.n_points = n;
+    whatif->results = xcalloc((size_t)n, sizeof *whatif->results);
+    whatif->arenas = xcalloc((size_t)n, sizeof *whatif->arenas);
+    struct scenario_comm *comms = ARENA_ARRAY(&whatif->arena, struct scenario_comm, n);
+    for (int i = 0; i < n; i++) {
+        struct scenario_point *point = &whatif->all.points[i];
+        *point = whatif->variants.at[i / each].set.points[i % each];
+        point->options.exec.trace_ranks = &rank_0;
+        point->options.exec.n_trace_ranks = 1;
+        point->options.exec.trace_gaps = true;
     }
-    variant->results = xcalloc((size_t)variant->set.n_points, sizeof *variant->results);
-    variant->arenas = xcalloc((size_t)variant->set.n_points, sizeof *variant->arenas);
-    struct waiting *waiting = waiting_begin(
-        "whatif", variant->label ? variant->label : "", "points", &variant->set, false);
+    struct waiting *waiting = waiting_begin("whatif", "", "points", &whatif->all, false);
     scenario_simulate_all(
-        variant->results, variant->arenas, &variant->set, waiting_count, waiting, diag);
+        whatif->results, whatif->arenas, &whatif->all, waiting_count, waiting, diag);
     waiting_end(waiting);
-    variant->comms = ARENA_ARRAY(arena, struct scenario_comm, variant->set.n_points);
-    for (int i = 0; i < variant->set.n_points && diag->worst == STATUS_OK; i++)
-        scenario_comm(&variant->comms[i], &variant->results[i].exec, arena);
+    for (int i = 0; i < n && diag->worst == STATUS_OK; i++)
+        scenario_comm(&comms[i], &whatif->results[i].exec, &whatif->arena);
+    for (int v = 0; v < whatif->variants.n; v++) {
+        whatif->variants.at[v].results = whatif->results + (ptrdiff_t)v * each;
+        whatif->variants.at[v].comms = comms + (ptrdiff_t)v * each;
+    }
 }
 
 /* Speeds of a variant's points, given what was measured. */
@@ -214,14 +225,12 @@ static bool is_all_the_same(const struct whatif *whatif)
 
 static void whatif_release(struct whatif *whatif)
 {
-    for (int v = 0; v < whatif->variants.n; v++) {
-        struct whatif_variant *variant = &whatif->variants.at[v];
-        for (int i = 0; variant->arenas && i < variant->set.n_points; i++)
-            arena_release(&variant->arenas[i]);
-        free(variant->arenas);
-        free(variant->results);
-        vec_free(&variant->overrides);
-    }
+    for (int i = 0; i < whatif->all.n_points; i++)
+        arena_release(&whatif->arenas[i]);
+    free(whatif->arenas);
+    free(whatif->results);
+    for (int v = 0; v < whatif->variants.n; v++)
+        vec_free(&whatif->variants.at[v].overrides);
     vec_free(&whatif->variants);
     vec_free(&whatif->own.list);
     own_runs_free(&whatif->measured);
@@ -579,11 +588,11 @@ int cmd_whatif(int argc, char **argv)
     if (diag.worst == STATUS_OK && !nothing)
         own_runs_simulate(&whatif.own, &whatif.sure, &whatif.measured, &whatif.variants.at[0].set,
             &whatif.overrides, &whatif.arena, &diag);
-    for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK && !nothing; v++) {
-        whatif_simulate(&whatif.variants.at[v], &whatif.arena, &diag);
-        if (diag.worst == STATUS_OK && whatif.own.list.n > 0)
-            take_given(&whatif, &whatif.variants.at[v]);
-    }
+    if (diag.worst == STATUS_OK && !nothing)
+        whatif_simulate(&whatif, &diag);
+    bool given = diag.worst == STATUS_OK && !nothing && whatif.own.list.n > 0;
+    for (int v = 0; v < whatif.variants.n && given; v++)
+        take_given(&whatif, &whatif.variants.at[v]);
     if (nothing)
         ;
     else if (diag.worst == STATUS_OK && whatif.format != RECORDS_TABLE)
