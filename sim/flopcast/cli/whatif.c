@@ -180,7 +180,8 @@ static void whatif_simulate(struct whatif *whatif, struct diag *diag)
         point->options.exec.n_trace_ranks = 1;
         point->options.exec.trace_gaps = true;
     }
-    struct waiting *waiting = waiting_begin("whatif", "", "points", &whatif->all, false);
+    struct waiting *waiting =
+        waiting_begin("whatif", whatif->all.points[0].options.name, "points", &whatif->all, false);
     scenario_simulate_all(
         whatif->results, whatif->arenas, &whatif->all, waiting_count, waiting, diag);
     waiting_end(waiting);
