@@ -241,7 +241,7 @@ static bool touches_watched(const struct sim *sim, const struct communicator *co
 
 /* Where no link is shared between nodes, ranks of a program meet the same loads on every node:
  * those on the nodes of the first ranks decide, and flows that touch none of these need not be
- * there. */
+ * there; nor, where nodes are alike, need the links of others. */
 static void find_watched(struct sim *sim)
 {
     if (sim->fabric.leaves > 0)
@@ -249,6 +249,7 @@ static void find_watched(struct sim *sim)
     sim->fold.watched = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
     for (int p = 0; p < sim->plan->n_programs; p++)
         sim->fold.watched[plan_first_rank(sim->plan, p) / sim->fabric.gpus] = true;
+    sim->fold.watched_alone = sim->fold.siblings && fabric_is_uniform(&sim->fabric);
 }
 
 /* The communicator that one without a party does as: of the rank that stands for its first member,
