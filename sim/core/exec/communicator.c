@@ -3,7 +3,11 @@
  *
  * A process group has one for each set of ranks, a channel one for each rank that sends. A member's
  * queue stands still from its arrival to the end, so the k-th collective of one member meets the
- * k-th of all others without a count; plan_check() has seen to it that these are the same. */
+ * k-th of all others without a count; plan_check() has seen to it that these are the same.
+ *
+ * What ranks do that are not simulated matters by the links it loads. A communicator of such ranks
+ * alone (n_parties of 0) is a sibling of the one whose rank stands for its own, and has no flow:
+ * that one's flow loads the links of both, with the sum of their weights, and draws once for all. */
 #include "exec/state.h"
 
 #include <math.h>
