@@ -16,8 +16,8 @@ export COLUMNS=80 DATA=tests # no path on this machine, since lines are broken b
 ln -sfn "$FLOPCAST_SOURCE_DIR/tests" tests
 golden=$FLOPCAST_SOURCE_DIR/tests/golden/answers
 
-# Nor are other places on this machine a part of an answer, and fingerprints of settings have them in.
-plain() { sed -E -e "s|$FLOPCAST_SOURCE_DIR|SOURCE|g" -e "s|$PWD|FOLDER|g" -e 's/\b[0-9a-f]{16}\b/DIGEST/g' "$@"; }
+# Nor are other places on this machine a part of an answer, and fingerprints of settings have them in; nor the commit that rows were made by.
+plain() { sed -E -e "s|$FLOPCAST_SOURCE_DIR|SOURCE|g" -e "s|$PWD|FOLDER|g" -e 's/\b[0-9a-f]{16}\b/DIGEST/g' -e 's/\b[0-9a-f]{40}\b/COMMIT/g' "$@"; }
 
 : >digests.txt
 words=()
