@@ -7,7 +7,7 @@
  *
  * What ranks do that are not simulated matters by the links it loads. A communicator of such ranks
  * alone (n_parties of 0) is a sibling of the one whose rank stands for its own, and has no flow:
- * that one's flow loads the links of both, with the sum of their weights, and draws once for all. */
+ * that one's flow loads the links of both, with the sum of their weights, and one draw. */
 #include "exec/state.h"
 
 #include <math.h>
