@@ -376,7 +376,7 @@ struct queue_names {
     const char *at[UINT8_MAX + 1];
 };
 
-/* ---- a FILE that compresses ---- */
+/* ---- names of files ---- */
 
 static bool report_trace_ends_in(const char *path, const char *suffix)
 {
@@ -387,14 +387,6 @@ static bool report_trace_ends_in(const char *path, const char *suffix)
 bool trace_can_write(const char *path)
 {
     return report_trace_ends_in(path, ".json") || report_trace_ends_in(path, ".json.gz");
-}
-
-/* For writing, compressed where the name says so; NULL: as errno says. */
-static FILE *report_trace_open(const char *path)
-{
-    if (!report_trace_ends_in(path, ".gz"))
-        return fopen(path, "w");
-    return program_filter(PROGRAM_INTEROP, "compress", path);
 }
 
 /* ---- metadata ---- */
@@ -671,7 +663,9 @@ enum status trace_write(const char *path, const struct scenario_point *point,
 {
     struct arena arena = ARENA_INIT;
     struct plan plan = {0};
-    struct trace_writer w = {.out = report_trace_open(path),
+    struct trace_writer w = {.out = report_trace_ends_in(path, ".gz")
+                                        ? program_filter(PROGRAM_INTEROP, "compress", path)
+                                        : fopen(path, "w"),
         .point = point,
         .exec = &result->exec,
         .plan = &plan,
