@@ -326,7 +326,7 @@ static void communicator_hold(struct sim *sim, struct party party, double sms, d
     queue_retime(sim, party.rank);
 }
 
-/* The ones that ranks stand for begin with it, and end with it. */
+/* Its siblings begin with it, and end with it. */
 static void communicator_begin(struct sim *sim, struct communicator *comm)
 {
     comm->start = sim->machine->engine.now;
