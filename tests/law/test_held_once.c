@@ -245,6 +245,42 @@ static void packed_documents(void **state)
     check(SCENARIOS "packed_8b.yaml", OVERRIDES(set), 1);
 }
 
+/* Of a sum of 1.5, 1024 / 2^-42, 1 and 1 (2^-42 s) the part behind the first is rounded, and added
+ * to it gives another sum. So the plan has all ops one by one, as the flat one. */
+static void rounded_sums(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag *diag = xcalloc(1, sizeof *diag);
+    struct scenario_set set = {0};
+    struct plan flat, folded;
+    const struct scenario_override overrides[] = {{"model", SCENARIOS "models/gpt2.yaml"},
+        {"cluster.gpus", "16"}, {"parallelism.tensor", "2"}, {"parallelism.pipeline", "2"},
+        {"train.micro_batch", "1"}, {"train.global_batch", "128"}, {"train.seq_len", "1024"},
+        {"host.step", "3.410605131648481e-13 s"}, {"host.pass", "1024 s"},
+        {"host.kernel_issue", "2.2737367544323206e-13 s"}};
+    if (scenario_load(&set, SCENARIOS "gpt3_175b.yaml", OVERRIDES(overrides), &arena, diag) !=
+        STATUS_OK)
+        fail_msg("%s", diag->text);
+    const struct scenario_point *point = &set.points[0];
+    assert_int_equal(scenario_compile(&flat, point, &arena, diag), STATUS_OK);
+    assert_true(compile_folded(&folded, &point->options.strategy, &point->model, &point->hw,
+        (int)point->options.cluster.gpus, &arena));
+    for (int p = 0; p < flat.n_programs; p++) {
+        const struct plan_program *a = &flat.programs[p], *b = &folded.programs[p];
+        assert_null(b->fold);
+        assert_int_equal(a->ops.n, b->ops.n);
+        for (int op = 0; op < a->ops.n; op++)
+            assert_true(a->ops.at[op].kind == b->ops.at[op].kind &&
+                        a->ops.at[op].host_s == b->ops.at[op].host_s);
+    }
+    assert_true(flat.tokens == folded.tokens && flat.samples == folded.samples);
+    plan_release(&flat);
+    plan_release(&folded);
+    arena_release(&arena);
+    free(diag);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_long_pipeline),
         cmocka_unit_test(experts),
         cmocka_unit_test(packed_documents),
+        cmocka_unit_test(rounded_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -354,7 +354,7 @@ static bool look_is_like(const struct sim *sim, const struct period_look *then,
 static bool is_alike(const struct plan_fold *fold, int32_t s, int32_t apart)
 {
     const struct plan_stretch *one = &fold->stretches[s], *other = &one[apart];
-    if (one->pattern != other->pattern ||
+    if (one->pattern != other->pattern || one->awaited != other->awaited ||
         !same_real(one[1].host_s - one->host_s, other[1].host_s - other->host_s))
         return false;
     for (int k = 1; k < one->pattern->n_slots; k++) {

@@ -9,10 +9,11 @@
  * Messages and channels are so few that a linear search does. Groups are the same if their ranks
  * are. Collectives are held one an op, unless programs are folded.
  *
- * With `folds` each program is folded as soon as it is complete (plan/fold.h), and its arrays of
- * ops, waits and buffers go on to the next program, emptied: the memory is that of the largest
- * program, not of all. Subtle: plan_check() cannot see ops of a folded program, so what holds for
- * one program alone is checked before it is folded, as a BUG.
+ * Programs are folded (plan/fold.h) while they grow or when they are complete. In the first case
+ * program->ops stays empty, waits has those of the op that is pushed, and numbers of freed buffers
+ * are used again. In the second a program's arrays go on to the next one, emptied. Subtle:
+ * plan_check() cannot see ops of a folded program, so what holds for one program alone is checked
+ * beforehand, as a BUG.
  *
  * plan_end() gives device ops their positions in their queues. Until then position is -1, as it is
  * for host ops for ever. */
@@ -46,6 +47,12 @@ enum plan_parallelism plan_parallelism_of(unsigned axes)
 static void begin_program(struct plan_builder *builder)
 {
     builder->phase = PHASE_SETUP;
+    builder->launched = false;
+    builder->last_step = PLAN_NO_OP;
+    builder->unused.n = 0;
+    if (builder->folds == PLAN_FOLDS_OPS)
+        builder->folding =
+            plan_folding_begin(builder->plan, builder->program, &builder->plan->folds);
     for (int q = 0; q < builder->tails.n; q++) {
         builder->tails.at[q].last_op = PLAN_NO_OP;
         builder->tails.at[q].pending.n = 0;
@@ -105,6 +112,12 @@ void plan_begin_programs_by_two(struct plan_builder *builder, struct plan *plan,
         plan);
 }
 
+void plan_fold_programs(struct plan_builder *builder, enum plan_folds folds)
+{
+    builder->folds = folds;
+    begin_program(builder);
+}
+
 void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks)
 {
     struct mesh mesh = mesh_data_parallel(ranks, ranks);
@@ -138,13 +151,20 @@ static void place_ops(const struct plan *plan, struct plan_program *program)
  * only. */
 static void fold_program(struct plan_builder *builder)
 {
+    struct plan *plan = builder->plan;
     struct plan_program *program = builder->program;
     char why[256];
-    place_ops(builder->plan, program);
-    BUG_IF(!plan_program_holds(builder->plan, program, why, sizeof why), "%s", why);
-    program->fold = plan_fold_make(
-        builder->plan, program, builder->own, &builder->alike, &builder->plan->folds);
-    builder->own = builder->plan->collectives.n;
+    if (builder->folding) {
+        program->fold = plan_folding_end(builder->folding, builder->last_step);
+        builder->folding = NULL;
+        builder->unfit |= !program->fold;
+        BUG_IF(program->fold && !plan_fold_holds(plan, program->fold, why, sizeof why), "%s", why);
+        return;
+    }
+    place_ops(plan, program);
+    BUG_IF(!plan_program_holds(plan, program, why, sizeof why), "%s", why);
+    program->fold = plan_fold_make(plan, program, builder->own, &builder->alike, &plan->folds);
+    builder->own = plan->collectives.n;
 }
 
 /* Arrays that grew by doubling give back what they do not need: a pipeline has millions of ops. Of
@@ -152,9 +172,10 @@ static void fold_program(struct plan_builder *builder)
 static void end_program(struct plan_builder *builder, struct plan_program *next)
 {
     struct plan_program *program = builder->program;
-    if (builder->folds)
+    bool folding = builder->folding != NULL;
+    if (builder->folds != PLAN_FOLDS_NONE)
         fold_program(builder);
-    if (!program->fold) {
+    if (!program->fold && !folding) {
         vec_fit(&program->ops);
         vec_fit(&program->waits);
         vec_fit(&program->buffers);
@@ -189,7 +210,9 @@ void plan_next_program(struct plan_builder *builder)
 void plan_begin_cell(struct plan_builder *builder, const char *pass, int micro_batch, int chunk)
 {
     struct plan_program *program = builder->program;
-    vec_push(&program->cells, (struct plan_cell){pass, program->ops.n, micro_batch, chunk});
+    vec_push(&program->cells, (struct plan_cell){pass, plan_next_op(builder), micro_batch, chunk});
+    if (builder->folding)
+        plan_folding_cut(builder->folding);
 }
 
 struct plan_cell plan_cell_of(const struct plan_program *program, int op)
@@ -229,24 +252,51 @@ void plan_stream_wait(struct plan_builder *builder, int queue, plan_wait op)
         vec_push(&builder->tails.at[queue].pending, op);
 }
 
+static int stream_of(const struct plan_builder *builder, int op)
+{
+    return builder->folding ? plan_folding_stream(builder->folding, op)
+                            : builder->program->ops.at[op].stream;
+}
+
 void plan_stream_wait_stream(struct plan_builder *builder, int queue, int other)
 {
     const struct plan_tail *of = &builder->tails.at[other];
     plan_stream_wait(builder, queue, of->last_op);
     for (int i = 0; i < of->pending.n; i++) {
         plan_wait op = of->pending.at[i];
-        if (op & PLAN_PREVIOUS_STEP || builder->program->ops.at[op].stream != queue)
+        if (op & PLAN_PREVIOUS_STEP || stream_of(builder, op) != queue)
             plan_stream_wait(builder, queue, op);
     }
 }
 
+/* One launch, the first, for all that lies in forward and backward passes. */
+static void capture(struct plan_builder *builder, struct plan_op *op)
+{
+    if (op->phase != PHASE_FORWARD && op->phase != PHASE_BACKWARD && op->phase != PHASE_RECOMPUTE)
+        return;
+    if (op->kind == OP_HOST_WAIT) {
+        op->kind = OP_HOST;
+        builder->program->waits.n -= op->n_waits;
+        op->n_waits = 0;
+    }
+    op->host_s = builder->launched ? 0 : op->host_s;
+    builder->launched |= op->kind != OP_HOST;
+}
+
+/* Its waits are the last ones of the program's. */
 static int push_op(struct plan_builder *builder, struct plan_op op, const char *name)
 {
     struct plan_program *program = builder->program;
     op.name = name;
     op.phase = (uint8_t)builder->phase;
+    if (builder->captures && !plan_op_is_memory(&op))
+        capture(builder, &op);
     op.first_wait = program->waits.n - op.n_waits;
     op.position = -1;
+    if (builder->folding) {
+        program->waits.n = 0;
+        return plan_folding_push(builder->folding, &op, program->waits.at);
+    }
     vec_push(&program->ops, op);
     return program->ops.n - 1;
 }
@@ -300,6 +350,11 @@ int32_t plan_kernel_number(
 int plan_kernel_numbered(
     struct plan_builder *builder, int queue, const char *name, int32_t kernel, double host_s)
 {
+    const struct kernel_work *work = &builder->plan->kernels.at[kernel];
+    if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION) {
+        builder->program->hardware_flop += work->flop;
+        builder->program->math_flop[work->math] += work->flop;
+    }
     return push_device_op(builder, OP_KERNEL, queue, name, kernel, host_s);
 }
 
@@ -323,9 +378,13 @@ int plan_collective(struct plan_builder *builder, int queue, const char *name, e
     need_comm(builder, queue, name);
     if (plan->groups.at[group].ranks.size == 1)
         return PLAN_NO_OP;
-    vec_push(&plan->collectives,
-        (struct plan_collective){kind, bytes, group, builder->serves, builder->routing});
-    return push_device_op(builder, OP_COLLECTIVE, queue, name, plan->collectives.n - 1, host_s);
+    const struct plan_collective one = {kind, bytes, group, builder->serves, builder->routing};
+    int32_t number = plan->collectives.n;
+    if (builder->folding)
+        number = plan_fold_collective(plan, &builder->alike, &one, number);
+    if (number == plan->collectives.n)
+        vec_push(&plan->collectives, one);
+    return push_device_op(builder, OP_COLLECTIVE, queue, name, number, host_s);
 }
 
 /* Channels and messages are few: those of one channel are mostly of one size. */
@@ -385,9 +444,15 @@ int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait wai
 static int push_buffer(struct plan_builder *builder, int queue, const char *name, int64_t bytes,
     enum hbm_category category)
 {
-    vec_push(&builder->program->buffers,
-        (struct plan_buffer){bytes, (uint8_t)category, (uint8_t)queue, name});
-    return builder->program->buffers.n - 1;
+    struct plan_program *program = builder->program;
+    const struct plan_buffer buffer = {bytes, (uint8_t)category, (uint8_t)queue, name};
+    if (builder->unused.n > 0) {
+        int number = builder->unused.at[--builder->unused.n];
+        program->buffers.at[number] = buffer;
+        return number;
+    }
+    vec_push(&program->buffers, buffer);
+    return program->buffers.n - 1;
 }
 
 void plan_keep(
@@ -432,6 +497,8 @@ void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use)
         op.n_waits = 1;
     }
     push_op(builder, op, program->buffers.at[buffer].name);
+    if (builder->folding)
+        vec_push(&builder->unused, buffer);
 }
 
 int plan_last_op(const struct plan_builder *builder, int queue)
@@ -439,7 +506,21 @@ int plan_last_op(const struct plan_builder *builder, int queue)
     return builder->tails.at[queue].last_op;
 }
 
-void plan_end(struct plan_builder *builder)
+int plan_next_op(const struct plan_builder *builder)
+{
+    return builder->folding ? plan_folding_ops(builder->folding) : builder->program->ops.n;
+}
+
+void plan_link_steps(struct plan_builder *builder, int last)
+{
+    struct plan_program *program = builder->program;
+    builder->last_step = last;
+    for (int w = 0; w < program->waits.n; w++)
+        if (program->waits.at[w] == PLAN_LAST_STEP)
+            program->waits.at[w] = PLAN_PREVIOUS_STEP + last;
+}
+
+bool plan_end(struct plan_builder *builder)
 {
     struct plan *plan = builder->plan;
     BUG_IF(builder->program + 1 != plan->programs + plan->n_programs,
@@ -451,8 +532,10 @@ void plan_end(struct plan_builder *builder)
     for (int q = 0; q < builder->tails.n; q++)
         vec_free(&builder->tails.at[q].pending);
     vec_free(&builder->tails);
+    vec_free(&builder->unused);
     index_free(&builder->kernels);
     index_free(&builder->alike);
+    return !builder->unfit;
 }
 
 int plan_program_ops(const struct plan_program *program)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int limit_of(const struct plan *plan, const struct plan_program *program, int kind)
+static int limit_of(const struct plan *plan, int buffers, int kind)
 {
     switch ((enum op_kind)kind) {
     case OP_KERNEL:
@@ -28,7 +28,7 @@ static int limit_of(const struct plan *plan, const struct plan_program *program,
     case OP_KEEP:
     case OP_ALLOC:
     case OP_FREE:
-        return program->buffers.n;
+        return buffers;
     case OP_HOST:
     case OP_HOST_WAIT:
         break;
@@ -93,11 +93,11 @@ static bool buffers_hold(
 
 /* exec follows one collective of a group at a time, as NCCL runs those of a communicator: they have
  * to be in one order. So have the sends of a channel, and its receives. */
-static bool communicators_hold(const struct plan *plan, const struct plan_program *program,
+static bool communicators_hold(const struct plan *plan, const struct plan_op *ops, int n_ops,
     const struct plan_op **first, char *why, size_t n)
 {
-    for (int i = 0; i < program->ops.n; i++) {
-        const struct plan_op *op = &program->ops.at[i];
+    for (int i = 0; i < n_ops; i++) {
+        const struct plan_op *op = &ops[i];
         if (!plan_op_is_comm(op))
             continue;
         bool collective = op->kind == OP_COLLECTIVE;
@@ -122,34 +122,56 @@ static bool communicators_hold(const struct plan *plan, const struct plan_progra
 }
 
 static bool indices_hold(
-    const struct plan *plan, const struct plan_program *program, char *why, size_t n)
+    const struct plan *plan, const struct plan_op *ops, int n_ops, int buffers, char *why, size_t n)
 {
-    for (int i = 0; i < program->ops.n; i++) {
-        const struct plan_op *op = &program->ops.at[i];
-        int limit = limit_of(plan, program, op->kind);
+    for (int i = 0; i < n_ops; i++) {
+        const struct plan_op *op = &ops[i];
+        int limit = limit_of(plan, buffers, op->kind);
         if (op->stream >= plan->queues.n || (limit > 0 && (op->index < 0 || op->index >= limit))) {
             snprintf(why, n, "op %d (%s) has index %d of %d, stream %d", i, op->name, op->index,
                 limit, op->stream);
             return false;
         }
-        if (!waits_hold(program, i, why, n))
-            return false;
     }
     return true;
+}
+
+/* By place, see plan_part_of(): an op of it. */
+static const struct plan_op **no_ops(const struct plan *plan)
+{
+    return xcalloc(
+        (size_t)plan->groups.n + 2 * (size_t)plan->channels.n, sizeof(const struct plan_op *));
 }
 
 bool plan_program_holds(
     const struct plan *plan, const struct plan_program *program, char *why, size_t n)
 {
-    if (!indices_hold(plan, program, why, n))
+    const struct plan_op *ops = program->ops.at;
+    int n_ops = program->ops.n;
+    bool holds = indices_hold(plan, ops, n_ops, program->buffers.n, why, n);
+    for (int i = 0; i < n_ops && holds; i++)
+        holds = waits_hold(program, i, why, n);
+    if (!holds)
         return false;
     unsigned char *state = xcalloc((size_t)program->buffers.n, 1);
-    const struct plan_op **first =
-        xcalloc((size_t)plan->groups.n + 2 * (size_t)plan->channels.n, sizeof *first);
-    bool holds =
-        communicators_hold(plan, program, first, why, n) && buffers_hold(program, state, why, n);
+    const struct plan_op **first = no_ops(plan);
+    holds =
+        communicators_hold(plan, ops, n_ops, first, why, n) && buffers_hold(program, state, why, n);
     free(first);
     free(state);
+    return holds;
+}
+
+bool plan_fold_holds(const struct plan *plan, const struct plan_fold *fold, char *why, size_t n)
+{
+    const struct plan_op **first = no_ops(plan);
+    bool holds = true;
+    for (int p = 0; p < fold->n_patterns && holds; p++) {
+        const struct plan_pattern *at = fold->patterns[p];
+        holds = indices_hold(plan, at->ops, at->n_ops, fold->n_buffers, why, n) &&
+                communicators_hold(plan, at->ops, at->n_ops, first, why, n);
+    }
+    free(first);
     return holds;
 }
 

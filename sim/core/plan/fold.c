@@ -1,20 +1,23 @@
-/* Folding a program into patterns. Each stretch is written down as its pattern would be, in scratch
- * arrays (the draft), and looked for among those that are there by hash and full comparison; a new
- * one is kept in the arena.
+/* Folding a program into patterns, op by op. Each stretch is written down as its pattern would be,
+ * in scratch arrays (the draft), and looked for among those that are there by hash and full
+ * comparison; a new one is kept in the arena. So of a program that is folded while it grows only
+ * the stretch that grows is there op by op.
  *
  * Stretches begin where cells do. Within one, ops that a wait names, and stretches that allocate a
  * buffer, are written relative to their stretch, which has a slot: slot 0 is the stretch itself,
  * others come in the order in which its ops name them. Two stretches with equal drafts then differ
- * in their slots alone. That is why buffers and collectives get new numbers first: by the order of
- * allocation, and with alike collectives as one.
+ * in their slots alone. That is why buffers get new numbers, by the order of allocation, and alike
+ * collectives are one.
  *
  * Sums of host time must be those of adding op by op, bit for bit, as the executor's times are
- * compared exactly. A sum is kept as host_s of the stretch plus a part within it; draft_host_s()
- * checks that this addition gives the same double at every op. If it does once not, or a stretch
- * has too many slots, the program stays as it is and only gets the new numbers of collectives.
+ * compared exactly. A sum is kept as host_s of the stretch plus a part within it;
+ * plan_folding_push() checks that this addition gives the same double at every op. If it does once
+ * not, or a stretch has too many slots, there is no fold.
  *
- * sum_up() then gives each stretch what comes before it, and from behind the next op that blocks
- * the host. A stretch of no ops stands at the end, so that looking one further needs no test. */
+ * Which ops are waited for is known at the end, and not the same in all stretches of a pattern:
+ * find_awaited() gives each stretch its marks. sum_up() gives it what comes before it, and from
+ * behind the next op that blocks the host. A stretch of no ops stands at the end, so that looking
+ * one further needs no test. */
 #include "plan/fold.h"
 
 #include "base/digest.h"
@@ -43,10 +46,12 @@ static void fold_derive(struct plan_pattern *pattern, struct arena *arena)
     pattern->next_memory = next_memory;
 }
 
-static void mark_awaited(bool *awaited, const struct plan_program *program)
+static void mark_awaited(
+    bool *awaited, const struct plan_op *ops, int32_t n, const plan_wait *waits)
 {
-    for (int w = 0; w < program->waits.n; w++)
-        awaited[program->waits.at[w] & ~PLAN_PREVIOUS_STEP] = true;
+    for (int32_t i = 0; i < n; i++)
+        for (int w = ops[i].first_wait; w < ops[i].first_wait + ops[i].n_waits; w++)
+            awaited[waits[w] & ~PLAN_PREVIOUS_STEP] = true;
 }
 
 /* What each stretch adds to, from the first one on; the last of them stands behind all. */
@@ -68,7 +73,6 @@ static void sum_up(struct plan_fold *fold, struct arena *arena)
         struct plan_stretch *at = &fold->stretches[s];
         at->ops = at->pattern->ops;
         at->sums_s = at->pattern->host_s;
-        at->awaited = at->pattern->awaited;
         at->positions = positions;
         at->launches = launches;
         launches += at->pattern->launches[at->pattern->n_ops];
@@ -132,7 +136,7 @@ const struct plan_fold *plan_fold_flat(
     double *host_s = ARENA_ARRAY(arena, double, n + 1);
     const int32_t **queue_ops = arena_alloc(arena, sizeof *queue_ops * (size_t)queues);
     int32_t *n_queue_ops = ARENA_ARRAY(arena, int32_t, queues);
-    mark_awaited(awaited, program);
+    mark_awaited(awaited, program->ops.at, n, program->waits.at);
     for (int i = 0; i < n; i++)
         host_s[i + 1] = host_s[i] + (double)program->ops.at[i].host_s;
     for (int q = 0; q < queues; q++) {
@@ -144,14 +148,13 @@ const struct plan_fold *plan_fold_flat(
         .ops = program->ops.at,
         .waits = program->waits.at,
         .buffers = program->buffers.at,
-        .awaited = awaited,
         .host_s = host_s,
         .queue_ops = queue_ops,
         .n_queue_ops = n_queue_ops};
     fold_derive(pattern, arena);
     fold->patterns[0] = pattern;
-    fold->stretches[0] =
-        (struct plan_stretch){.pattern = pattern, .slots = ARENA_ARRAY(arena, int32_t, 1)};
+    fold->stretches[0] = (struct plan_stretch){
+        .pattern = pattern, .awaited = awaited, .slots = ARENA_ARRAY(arena, int32_t, 1)};
     fold->stretches[1].host_s = host_s[n];
     sum_up(fold, arena);
     find_stretches(fold, arena);
@@ -168,102 +171,95 @@ struct draft {
     VEC(uint16_t) slots;
     VEC(struct plan_buffer) buffers;
     VEC(double) host_s;
-    plan_numbers refers; /* to these stretches */
-    const bool *awaited;
+    plan_numbers refers;              /* to these stretches */
+    int32_t positions[UINT8_MAX + 1]; /* by queue: its ops */
     uint64_t hash;
 };
 
-struct folding {
+/* What became of a buffer, and where it was allocated: in which stretch, and its place there. */
+struct home {
+    enum { HOME_NONE, HOME_OF_STEP, HOME_OF_RUN } kind;
+    int32_t stretch, place;
+};
+
+struct plan_folding {
     const struct plan *plan;
     const struct plan_program *program;
     struct plan_fold *fold;
     struct arena *arena;
     struct draft draft;
     struct index known; /* patterns */
-    VEC(const struct plan_pattern *) patterns;
-    int32_t *home, *place; /* by buffer: the stretch that allocates it, and its place there */
-    int32_t *collectives;  /* their new numbers, from `own` on */
-    int own;
-    bool *awaited; /* by op */
-    double host_s; /* of the ops before */
+    VEC(struct plan_pattern *) patterns;
+    VEC(struct plan_stretch) stretches;
+    plan_numbers at;        /* see struct plan_fold */
+    VEC(struct home) homes; /* by buffer */
+    int32_t current;        /* the stretch that grows */
+    int live;               /* buffers that are still to be freed */
+    double host_s;          /* of the ops before */
+    bool holds;             /* so far it can be held so */
+    /* What is to name the op of PLAN_LAST_STEP: */
+    VEC(plan_wait *) last_waits;
+    VEC(int32_t *) last_slots;
 };
 
-static void open_stretches(struct folding *f)
+/* In the place of a stretch, and of an op in it, as long as the op is not known. */
+enum { STRETCH_OF_LAST = -1, OP_OF_LAST = PLAN_PREVIOUS_STEP | (PLAN_PREVIOUS_STEP - 1) };
+
+static void open_stretch(struct plan_folding *f)
 {
-    const struct plan_program *program = f->program;
-    struct plan_fold *fold = f->fold;
-    fold->stretches = ARENA_ARRAY(f->arena, struct plan_stretch, program->cells.n + 3);
-    for (int c = 0; c < program->cells.n; c++) {
-        int32_t first = program->cells.at[c].first_op;
-        if (fold->n_stretches == 0 && first > 0)
-            fold->n_stretches++;
-        if (first < program->ops.n &&
-            (first == 0 || fold->stretches[fold->n_stretches - 1].first_op < first))
-            fold->stretches[fold->n_stretches++].first_op = first;
-    }
-    if (fold->n_stretches == 0)
-        fold->n_stretches = 1;
-    fold->stretches[fold->n_stretches].first_op = program->ops.n;
-    fold->stretches[fold->n_stretches + 1].first_op = INT32_MAX;
+    struct draft *draft = &f->draft;
+    if (++f->current == f->stretches.n)
+        vec_push(&f->stretches, (struct plan_stretch){.first_op = f->fold->n_ops});
+    f->stretches.at[f->current].host_s = f->host_s;
+    draft->ops.n = draft->waits.n = draft->slots.n = draft->buffers.n = draft->host_s.n =
+        draft->refers.n = 0;
+    memset(draft->positions, 0, sizeof draft->positions);
+    draft->hash = DIGEST_INIT;
+    vec_push(&draft->host_s, 0);
+    vec_push(&draft->refers, f->current);
 }
 
-/* Buffers by number in the order in which ops allocate them, behind those that live for the whole
- * run. */
-static void number_buffers(struct folding *f)
+struct plan_folding *plan_folding_begin(
+    const struct plan *plan, const struct plan_program *program, struct arena *arena)
 {
-    const struct plan_program *program = f->program;
-    struct plan_fold *fold = f->fold;
-    int32_t next = program->setup.n;
-    for (int s = 0; s < fold->n_stretches; s++) {
-        struct plan_stretch *at = &fold->stretches[s];
-        at->first_buffer = next;
-        for (int32_t i = at->first_op; i < at[1].first_op; i++) {
-            const struct plan_op *op = &program->ops.at[i];
-            if (op->kind != OP_ALLOC && op->kind != OP_KEEP)
-                continue;
-            f->home[op->index] = s;
-            f->place[op->index] = next++ - at->first_buffer;
-        }
-    }
-    fold->n_buffers = next;
+    struct plan_folding *f = xcalloc(1, sizeof *f);
+    *f = (struct plan_folding){.plan = plan,
+        .program = program,
+        .fold = ARENA_NEW(arena, struct plan_fold),
+        .arena = arena,
+        .current = -1,
+        .holds = true};
+    open_stretch(f);
+    return f;
 }
 
-struct alike {
-    const struct plan *plan;
-    const struct plan_collective *one;
-};
-
-static bool fold_is_alike(const void *self, int32_t item)
+/* The stretch of an op that is there. */
+static int32_t fold_stretch_of(const struct plan_folding *f, int32_t op)
 {
-    const struct alike *sought = self;
-    const struct plan_collective *a = sought->one, *b = &sought->plan->collectives.at[item];
-    return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group &&
-           a->serves == b->serves && a->routing == b->routing;
+    int32_t stretch = f->current;
+    if (op >= f->stretches.at[stretch].first_op &&
+        (stretch + 1 == f->stretches.n || op < f->stretches.at[stretch + 1].first_op))
+        return stretch;
+    stretch = f->at.at[op >> PLAN_FOLD_SHIFT];
+    while (stretch + 1 < f->stretches.n && f->stretches.at[stretch + 1].first_op <= op)
+        stretch++;
+    return stretch;
 }
 
-/* Of the plan's collectives from `own` on those that none before is like; where each is then. */
-static void number_collectives(struct plan *plan, int own, struct index *known, int32_t *numbers)
+int32_t plan_folding_ops(const struct plan_folding *f)
 {
-    int kept = own;
-    for (int c = own; c < plan->collectives.n; c++) {
-        const struct plan_collective one = plan->collectives.at[c];
-        uint64_t bits,
-            hash = digest_word(DIGEST_INIT, (uint64_t)one.kind << 32 | (uint64_t)one.group);
-        memcpy(&bits, &one.bytes, sizeof bits);
-        hash = digest_word(hash, bits);
-        int32_t like = index_find(known, hash, fold_is_alike, &(struct alike){plan, &one});
-        if (like < 0) {
-            like = kept++;
-            plan->collectives.at[like] = one;
-            index_add(known, hash, like);
-        }
-        numbers[c - own] = like;
-    }
-    plan->collectives.n = kept;
+    return f->fold->n_ops;
+}
+
+int plan_folding_stream(const struct plan_folding *f, int32_t op)
+{
+    int32_t stretch = fold_stretch_of(f, op), place = op - f->stretches.at[stretch].first_op;
+    return (stretch == f->current ? f->draft.ops.at : f->stretches.at[stretch].pattern->ops)[place]
+        .stream;
 }
 
 /* The slot in which the stretch that is written down has that one. */
-static int slot_of(struct folding *f, int32_t stretch)
+static int slot_of(struct plan_folding *f, int32_t stretch)
 {
     plan_numbers *refers = &f->draft.refers;
     for (int i = refers->n - 1; i >= 0; i--)
@@ -273,57 +269,69 @@ static int slot_of(struct folding *f, int32_t stretch)
     return refers->n - 1;
 }
 
-static void draft_waits(struct folding *f, const struct plan_op *op)
+static void draft_wait(struct plan_folding *f, plan_wait wait)
 {
-    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-        plan_wait wait = f->program->waits.at[w], previous = wait & PLAN_PREVIOUS_STEP;
-        const struct plan_stretch *on = plan_fold_stretch(f->fold, wait & ~PLAN_PREVIOUS_STEP);
-        wait = ((wait & ~PLAN_PREVIOUS_STEP) - on->first_op) | previous;
-        int slot = slot_of(f, (int32_t)(on - f->fold->stretches));
-        vec_push(&f->draft.waits, wait);
-        vec_push(&f->draft.slots, (uint16_t)slot);
-        f->draft.hash = digest_word(f->draft.hash, (uint64_t)slot << 32 | (uint32_t)wait);
+    plan_wait previous = wait & PLAN_PREVIOUS_STEP, op = wait & ~PLAN_PREVIOUS_STEP;
+    BUG_IF(!previous && op >= f->fold->n_ops, "op %d waits for op %d, which is not before it",
+        f->fold->n_ops, op);
+    int32_t stretch = STRETCH_OF_LAST;
+    if (wait != PLAN_LAST_STEP) {
+        stretch = fold_stretch_of(f, op);
+        wait = (op - f->stretches.at[stretch].first_op) | previous;
+    } else {
+        wait = OP_OF_LAST;
     }
+    int slot = slot_of(f, stretch);
+    vec_push(&f->draft.waits, wait);
+    vec_push(&f->draft.slots, (uint16_t)slot);
+    f->draft.hash = digest_word(f->draft.hash, (uint64_t)slot << 32 | (uint32_t)wait);
 }
 
 /* position has two meanings from here on: a place in its queue within the stretch, or -1 - slot of
  * the buffer's home. */
-static void draft_op(struct folding *f, int32_t i, int32_t *positions)
+static void draft_memory(struct plan_folding *f, struct plan_op *op)
 {
-    struct plan_op op = f->program->ops.at[i];
-    int first_wait = f->draft.waits.n;
-    draft_waits(f, &op);
-    op.first_wait = first_wait;
-    if (op.position >= 0)
-        op.position = positions[op.stream]++;
-    if (op.kind == OP_COLLECTIVE)
-        op.index = f->collectives[op.index - f->own];
-    if (plan_op_is_memory(&op)) {
-        if (op.kind != OP_FREE)
-            vec_push(&f->draft.buffers, f->program->buffers.at[op.index]);
-        op.position = -1 - slot_of(f, f->home[op.index]);
-        op.index = f->place[op.index];
+    BUG_IF(op->index < 0, "op %d (%s) is of no buffer", f->fold->n_ops, op->name);
+    while (f->homes.n <= op->index)
+        vec_push(&f->homes, (struct home){0});
+    struct home *home = &f->homes.at[op->index];
+    bool frees = op->kind == OP_FREE;
+    BUG_IF(home->kind != (frees ? HOME_OF_STEP : HOME_NONE), "op %d (%s) %s a buffer that is %s",
+        f->fold->n_ops, op->name, frees ? "frees" : "allocates", frees ? "not there" : "there");
+    f->live += frees ? -1 : op->kind == OP_ALLOC;
+    if (!frees) {
+        *home = (struct home){
+            op->kind == OP_KEEP ? HOME_OF_RUN : HOME_OF_STEP, f->current, f->draft.buffers.n};
+        vec_push(&f->draft.buffers, f->program->buffers.at[op->index]);
     }
-    f->draft.hash = digest_word(
-        f->draft.hash, (uint64_t)op.kind << 40 | (uint64_t)op.stream << 32 | (uint32_t)op.index);
-    f->draft.hash = digest_word(f->draft.hash, (uint64_t)op.n_waits << 32 | (uint32_t)op.position);
-    vec_push(&f->draft.ops, op);
+    op->position = -1 - slot_of(f, home->stretch);
+    op->index = home->place;
+    home->kind = frees ? HOME_NONE : home->kind;
 }
 
-/* False: adding up one by one is not what the sum of the stretch added to that before it is. */
-static bool draft_host_s(struct folding *f, int32_t first, int32_t end)
+int32_t plan_folding_push(struct plan_folding *f, const struct plan_op *op, const plan_wait *waits)
 {
-    double now = f->host_s;
-    bool exact = true;
-    for (int32_t i = first; i <= end; i++) {
-        double of_this = now - f->host_s;
-        exact = exact && f->host_s + of_this == now;
-        vec_push(&f->draft.host_s, of_this);
-        if (i < end)
-            now += (double)f->program->ops.at[i].host_s;
-    }
-    f->host_s = now;
-    return exact;
+    struct draft *draft = &f->draft;
+    struct plan_op at = *op;
+    at.first_wait = draft->waits.n;
+    for (int w = 0; w < at.n_waits; w++)
+        draft_wait(f, waits[w]);
+    at.position = -1;
+    if (at.kind == OP_KERNEL || plan_op_is_comm(&at))
+        at.position = draft->positions[at.stream]++;
+    else if (plan_op_is_memory(&at))
+        draft_memory(f, &at);
+    draft->hash = digest_word(
+        draft->hash, (uint64_t)at.kind << 40 | (uint64_t)at.stream << 32 | (uint32_t)at.index);
+    draft->hash = digest_word(draft->hash, (uint64_t)at.n_waits << 32 | (uint32_t)at.position);
+    vec_push(&draft->ops, at);
+    /* Adding up one by one has to be what the sum of the stretch added to that before it is. */
+    double before_s = f->stretches.at[f->current].host_s, of_this = 0;
+    f->host_s += (double)at.host_s;
+    of_this = f->host_s - before_s;
+    f->holds = f->holds && before_s + of_this == f->host_s;
+    vec_push(&draft->host_s, of_this);
+    return f->fold->n_ops++;
 }
 
 static bool fold_same_name(const char *a, const char *b)
@@ -347,27 +355,23 @@ static bool same_buffer(const struct plan_buffer *a, const struct plan_buffer *b
 /* The hash leaves out names, phases and host time; this compares all that a pattern holds. */
 static bool is_draft(const void *self, int32_t item)
 {
-    const struct folding *f = self;
+    const struct plan_folding *f = self;
     const struct draft *draft = &f->draft;
     const struct plan_pattern *pattern = f->patterns.at[item];
-    if (pattern->n_ops != draft->ops.n)
+    if (pattern->n_ops != draft->ops.n || pattern->n_waits != draft->waits.n ||
+        pattern->n_buffers != draft->buffers.n)
         return false;
-    int waits = 0, buffers = 0;
-    for (int i = 0; i < draft->ops.n; i++) {
-        const struct plan_op *op = &draft->ops.at[i];
-        if (!same_op(op, &pattern->ops[i]) || draft->awaited[i] != pattern->awaited[i] ||
+    for (int i = 0; i < draft->ops.n; i++)
+        if (!same_op(&draft->ops.at[i], &pattern->ops[i]) ||
             draft->host_s.at[i + 1] != pattern->host_s[i + 1])
             return false;
-        waits += op->n_waits;
-        buffers += op->kind == OP_ALLOC || op->kind == OP_KEEP;
-    }
-    for (int b = 0; b < buffers; b++)
+    for (int b = 0; b < pattern->n_buffers; b++)
         if (!same_buffer(&draft->buffers.at[b], &pattern->buffers[b]))
             return false;
+    size_t waits = (size_t)pattern->n_waits;
     return waits == 0 ||
-           (memcmp(draft->waits.at, pattern->waits, sizeof *pattern->waits * (size_t)waits) == 0 &&
-               memcmp(draft->slots.at, pattern->slots, sizeof *pattern->slots * (size_t)waits) ==
-                   0);
+           (memcmp(draft->waits.at, pattern->waits, sizeof *pattern->waits * waits) == 0 &&
+               memcmp(draft->slots.at, pattern->slots, sizeof *pattern->slots * waits) == 0);
 }
 
 static void *kept(struct arena *arena, const void *at, size_t bytes)
@@ -379,7 +383,68 @@ static void *kept(struct arena *arena, const void *at, size_t bytes)
 }
 #define KEPT(f, vec) kept((f)->arena, (vec).at, sizeof *(vec).at *(size_t)(vec).n)
 
-static void keep_queues(const struct folding *f, struct plan_pattern *pattern)
+static struct plan_pattern *keep_draft(struct plan_folding *f)
+{
+    struct plan_pattern *pattern = ARENA_NEW(f->arena, struct plan_pattern);
+    const struct draft *draft = &f->draft;
+    plan_wait *waits = KEPT(f, draft->waits);
+    for (int w = 0; w < draft->waits.n; w++)
+        if (waits[w] == OP_OF_LAST)
+            vec_push(&f->last_waits, &waits[w]);
+    *pattern = (struct plan_pattern){.n_ops = draft->ops.n,
+        .n_slots = draft->refers.n,
+        .n_waits = draft->waits.n,
+        .n_buffers = draft->buffers.n,
+        .ops = KEPT(f, draft->ops),
+        .waits = waits,
+        .slots = KEPT(f, draft->slots),
+        .buffers = KEPT(f, draft->buffers),
+        .host_s = KEPT(f, draft->host_s)};
+    vec_push(&f->patterns, pattern);
+    return pattern;
+}
+
+static void close_stretch(struct plan_folding *f)
+{
+    struct plan_stretch *at = &f->stretches.at[f->current];
+    struct draft *draft = &f->draft;
+    f->holds = f->holds && draft->refers.n <= UINT16_MAX;
+    int32_t like = index_find(&f->known, draft->hash, is_draft, f);
+    if (like < 0)
+        index_add(&f->known, draft->hash, f->patterns.n);
+    at->pattern = like < 0 ? keep_draft(f) : f->patterns.at[like];
+    int32_t *slots = KEPT(f, draft->refers);
+    for (int i = 0; i < draft->refers.n; i++)
+        if (slots[i] == STRETCH_OF_LAST)
+            vec_push(&f->last_slots, &slots[i]);
+    at->slots = slots;
+    while (f->at.n << PLAN_FOLD_SHIFT < f->fold->n_ops)
+        vec_push(&f->at, f->current);
+}
+
+void plan_folding_cut(struct plan_folding *f)
+{
+    if (f->draft.ops.n == 0)
+        return;
+    close_stretch(f);
+    open_stretch(f);
+}
+
+/* PLAN_LAST_STEP is `last` from here on. */
+static void name_last(struct plan_folding *f, int32_t last)
+{
+    if (f->last_slots.n == 0)
+        return;
+    BUG_IF(last < 0 || last >= f->fold->n_ops, "op %d of %d is the last of a step", last,
+        f->fold->n_ops);
+    int32_t stretch = fold_stretch_of(f, last), place = last - f->stretches.at[stretch].first_op;
+    for (int i = 0; i < f->last_waits.n; i++)
+        *f->last_waits.at[i] = PLAN_PREVIOUS_STEP | place;
+    for (int i = 0; i < f->last_slots.n; i++)
+        *f->last_slots.at[i] = stretch;
+}
+
+static void keep_queues(const struct plan_folding *f, struct plan_pattern *pattern)
 {
     int queues = f->fold->n_queues;
     int32_t **ops = arena_alloc(f->arena, sizeof *ops * (size_t)queues),
@@ -395,51 +460,123 @@ static void keep_queues(const struct folding *f, struct plan_pattern *pattern)
     pattern->n_queue_ops = n;
 }
 
-static struct plan_pattern *keep_draft(struct folding *f)
+/* ---- which ops are waited for ---- */
+
+/* Arrays of struct plan_stretch, each once. */
+struct mark {
+    const bool *at;
+    int32_t n;
+};
+
+struct marks {
+    struct index known;
+    VEC(struct mark) all;
+};
+
+struct sought_marks {
+    const struct marks *marks;
+    struct mark one;
+};
+
+static bool fold_same_marks(const void *self, int32_t item)
 {
-    struct plan_pattern *pattern = ARENA_NEW(f->arena, struct plan_pattern);
-    const struct draft *draft = &f->draft;
-    *pattern = (struct plan_pattern){.n_ops = draft->ops.n,
-        .n_slots = draft->refers.n,
-        .ops = KEPT(f, draft->ops),
-        .waits = KEPT(f, draft->waits),
-        .slots = KEPT(f, draft->slots),
-        .buffers = KEPT(f, draft->buffers),
-        .host_s = KEPT(f, draft->host_s),
-        .awaited = kept(f->arena, draft->awaited, (size_t)draft->ops.n)};
-    fold_derive(pattern, f->arena);
-    keep_queues(f, pattern);
-    vec_push(&f->patterns, pattern);
-    return pattern;
+    const struct sought_marks *sought = self;
+    const struct mark *a = &sought->one, *b = &sought->marks->all.at[item];
+    return a->n == b->n && memcmp(a->at, b->at, (size_t)a->n) == 0;
 }
 
-/* False: the program cannot be held so. */
-static bool fold_stretch(struct folding *f, int s)
+static const bool *marks_find(struct marks *marks, const bool *at, int32_t n, struct arena *arena)
 {
-    struct plan_stretch *at = &f->fold->stretches[s];
-    struct draft *draft = &f->draft;
-    int32_t *positions = xcalloc((size_t)f->fold->n_queues, sizeof *positions);
-    draft->ops.n = draft->waits.n = draft->slots.n = draft->buffers.n = draft->host_s.n =
-        draft->refers.n = 0;
-    draft->hash = DIGEST_INIT;
-    draft->awaited = f->awaited + at->first_op;
-    vec_push(&draft->refers, s);
-    for (int32_t i = at->first_op; i < at[1].first_op; i++)
-        draft_op(f, i, positions);
-    free(positions);
-    at->host_s = f->host_s;
-    if (draft->refers.n > UINT16_MAX || !draft_host_s(f, at->first_op, at[1].first_op))
-        return false;
-    int32_t like = index_find(&f->known, draft->hash, is_draft, f);
-    if (like < 0)
-        index_add(&f->known, draft->hash, f->patterns.n);
-    at->pattern = like < 0 ? keep_draft(f) : f->patterns.at[like];
-    at->slots = KEPT(f, draft->refers);
-    return true;
+    uint64_t hash = digest_word(DIGEST_INIT, (uint64_t)n), word;
+    for (int32_t i = 0; i < n; i += (int32_t)sizeof word) {
+        word = 0;
+        memcpy(&word, at + i, n - i < (int32_t)sizeof word ? (size_t)(n - i) : sizeof word);
+        hash = digest_word(hash, word);
+    }
+    int32_t like =
+        index_find(&marks->known, hash, fold_same_marks, &(struct sought_marks){marks, {at, n}});
+    if (like < 0) {
+        like = marks->all.n;
+        index_add(&marks->known, hash, like);
+        vec_push(&marks->all, (struct mark){kept(arena, at, (size_t)n), n});
+    }
+    return marks->all.at[like].at;
 }
 
-static void close_folding(struct folding *f)
+static void mark_waits_of(const struct plan_fold *fold, int s, bool *awaited)
 {
+    const struct plan_stretch *at = &fold->stretches[s];
+    const struct plan_pattern *pattern = at->pattern;
+    for (int w = 0; w < pattern->n_waits; w++) {
+        const struct plan_stretch *on = &fold->stretches[at->slots[pattern->slots[w]]];
+        int32_t place = pattern->waits[w] & ~PLAN_PREVIOUS_STEP;
+        BUG_IF(place >= on->pattern->n_ops || on->pattern->ops[place].position < 0,
+            "an op waits for op %d, which runs on no stream", on->first_op + place);
+        awaited[on->first_op + place] = true;
+    }
+}
+
+static void find_awaited(struct plan_fold *fold, struct arena *arena)
+{
+    bool *awaited = xcalloc((size_t)fold->n_ops + 1, 1);
+    struct marks marks = {0};
+    for (int s = 0; s < fold->n_stretches; s++)
+        mark_waits_of(fold, s, awaited);
+    for (int s = 0; s < fold->n_stretches; s++) {
+        struct plan_stretch *at = &fold->stretches[s];
+        at->awaited = marks_find(&marks, awaited + at->first_op, at->pattern->n_ops, arena);
+    }
+    index_free(&marks.known);
+    vec_free(&marks.all);
+    free(awaited);
+}
+
+/* ---- the end ---- */
+
+/* Buffers by number in the order in which ops allocate them, behind those that live for the whole
+ * run. */
+static void number_buffers(struct plan_fold *fold)
+{
+    fold->n_buffers = fold->n_setup;
+    for (int s = 0; s < fold->n_stretches; s++) {
+        fold->stretches[s].first_buffer = fold->n_buffers;
+        fold->n_buffers += fold->stretches[s].pattern->n_buffers;
+    }
+}
+
+static void finish_folding(struct plan_folding *f)
+{
+    struct plan_fold *fold = f->fold;
+    fold->n_queues = f->plan->queues.n;
+    fold->n_stretches = f->current + 1;
+    fold->n_patterns = f->patterns.n;
+    fold->patterns = KEPT(f, f->patterns);
+    fold->stretches = ARENA_ARRAY(f->arena, struct plan_stretch, fold->n_stretches + 2);
+    memcpy(fold->stretches, f->stretches.at, sizeof *fold->stretches * (size_t)fold->n_stretches);
+    fold->stretches[fold->n_stretches].host_s = f->host_s;
+    for (int p = 0; p < f->patterns.n; p++) {
+        fold_derive(f->patterns.at[p], f->arena);
+        keep_queues(f, f->patterns.at[p]);
+    }
+    take_setup(fold, f->program, true, f->arena);
+    number_buffers(fold);
+    sum_up(fold, f->arena);
+    find_stretches(fold, f->arena);
+    find_awaited(fold, f->arena);
+}
+
+struct plan_fold *plan_folding_end(struct plan_folding *f, int32_t last)
+{
+    struct plan_fold *fold = f->fold;
+    if (f->draft.ops.n > 0 || f->current == 0)
+        close_stretch(f);
+    else
+        f->current--;
+    name_last(f, last);
+    BUG_IF(f->live > 0, "%d buffers are never freed", f->live);
+    bool holds = f->holds;
+    if (holds)
+        finish_folding(f);
     vec_free(&f->draft.ops);
     vec_free(&f->draft.waits);
     vec_free(&f->draft.slots);
@@ -447,11 +584,72 @@ static void close_folding(struct folding *f)
     vec_free(&f->draft.host_s);
     vec_free(&f->draft.refers);
     vec_free(&f->patterns);
+    vec_free(&f->stretches);
+    vec_free(&f->at);
+    vec_free(&f->homes);
+    vec_free(&f->last_waits);
+    vec_free(&f->last_slots);
     index_free(&f->known);
-    free(f->home);
-    free(f->place);
-    free(f->collectives);
-    free(f->awaited);
+    free(f);
+    return holds ? fold : NULL;
+}
+
+/* ---- a program that is complete ---- */
+
+struct alike {
+    const struct plan *plan;
+    const struct plan_collective *one;
+};
+
+static bool fold_is_alike(const void *self, int32_t item)
+{
+    const struct alike *sought = self;
+    const struct plan_collective *a = sought->one, *b = &sought->plan->collectives.at[item];
+    return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group &&
+           a->serves == b->serves && a->routing == b->routing;
+}
+
+int32_t plan_fold_collective(
+    const struct plan *plan, struct index *known, const struct plan_collective *one, int32_t next)
+{
+    uint64_t bits,
+        hash = digest_word(DIGEST_INIT, (uint64_t)one->kind << 32 | (uint64_t)one->group);
+    memcpy(&bits, &one->bytes, sizeof bits);
+    hash = digest_word(hash, bits);
+    int32_t like = index_find(known, hash, fold_is_alike, &(struct alike){plan, one});
+    if (like < 0)
+        index_add(known, hash, next);
+    return like < 0 ? next : like;
+}
+
+/* Of the plan's collectives from `own` on those that none before is like; where each is then. */
+static void number_collectives(struct plan *plan, int own, struct index *known, int32_t *numbers)
+{
+    int kept = own;
+    for (int c = own; c < plan->collectives.n; c++) {
+        const struct plan_collective one = plan->collectives.at[c];
+        int32_t like = plan_fold_collective(plan, known, &one, kept);
+        plan->collectives.at[like] = one;
+        kept += like == kept;
+        numbers[c - own] = like;
+    }
+    plan->collectives.n = kept;
+}
+
+/* An op may wait for one of the step before that comes later: stretches are known beforehand. */
+static void open_stretches(struct plan_folding *f)
+{
+    const struct plan_program *program = f->program;
+    for (int c = 0; c < program->cells.n; c++) {
+        int32_t first = program->cells.at[c].first_op;
+        if (first > f->stretches.at[f->stretches.n - 1].first_op && first < program->ops.n)
+            vec_push(&f->stretches, (struct plan_stretch){.first_op = first});
+    }
+    for (int s = 0; s < f->stretches.n; s++) {
+        int32_t end = s + 1 < f->stretches.n ? f->stretches.at[s + 1].first_op : program->ops.n;
+        while (f->at.n << PLAN_FOLD_SHIFT < end)
+            vec_push(&f->at, s);
+    }
 }
 
 /* Collectives get their new numbers first; if it does not come to a fold, these are written into
@@ -459,36 +657,20 @@ static void close_folding(struct folding *f)
 struct plan_fold *plan_fold_make(struct plan *plan, struct plan_program *program, int own,
     struct index *known, struct arena *arena)
 {
-    struct folding f = {.plan = plan,
-        .program = program,
-        .fold = ARENA_NEW(arena, struct plan_fold),
-        .arena = arena,
-        .home = xcalloc((size_t)program->buffers.n, sizeof *f.home),
-        .place = xcalloc((size_t)program->buffers.n, sizeof *f.place),
-        .collectives = xcalloc((size_t)(plan->collectives.n - own), sizeof *f.collectives),
-        .own = own,
-        .awaited = xcalloc((size_t)program->ops.n, 1)};
-    struct plan_fold *fold = f.fold;
-    fold->n_ops = program->ops.n;
-    fold->n_queues = plan->queues.n;
-    open_stretches(&f);
-    find_stretches(fold, arena);
-    number_buffers(&f);
-    number_collectives(plan, own, known, f.collectives);
-    mark_awaited(f.awaited, program);
-    bool folds = true;
-    for (int s = 0; s < fold->n_stretches && folds; s++)
-        folds = fold_stretch(&f, s);
-    for (int i = 0; i < program->ops.n && !folds; i++)
+    int32_t *collectives = xcalloc((size_t)(plan->collectives.n - own) + 1, sizeof *collectives);
+    number_collectives(plan, own, known, collectives);
+    for (int i = 0; i < program->ops.n; i++)
         if (program->ops.at[i].kind == OP_COLLECTIVE)
-            program->ops.at[i].index = f.collectives[program->ops.at[i].index - own];
-    if (folds) {
-        fold->n_patterns = f.patterns.n;
-        fold->patterns = kept(arena, f.patterns.at, sizeof *f.patterns.at * (size_t)f.patterns.n);
-        fold->stretches[fold->n_stretches].host_s = f.host_s;
-        sum_up(fold, arena);
-        take_setup(fold, program, true, arena);
+            program->ops.at[i].index = collectives[program->ops.at[i].index - own];
+    free(collectives);
+    struct plan_folding *f = plan_folding_begin(plan, program, arena);
+    open_stretches(f);
+    int last = f->stretches.n - 1;
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        if (f->current < last && i == f->stretches.at[f->current + 1].first_op)
+            plan_folding_cut(f);
+        plan_folding_push(f, op, &program->waits.at[op->first_wait]);
     }
-    close_folding(&f);
-    return folds ? fold : NULL;
+    return plan_folding_end(f, PLAN_NO_OP);
 }

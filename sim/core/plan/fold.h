@@ -17,7 +17,7 @@
 
 /* Arrays of n_ops or, marked +1, of one more, for what comes after the last op. */
 struct plan_pattern {
-    int32_t n_ops, n_slots;
+    int32_t n_ops, n_slots, n_waits, n_buffers;
     /* position: of a device op among those of its queue in the stretch; of one that touches memory
      * -1 - the slot of the stretch that allocates the buffer; else -1. index: of a buffer among
      * those that are allocated there. */
@@ -25,7 +25,6 @@ struct plan_pattern {
     const plan_wait *waits;            /* the number of the op in the stretch in the slot */
     const uint16_t *slots;             /* of waits; NULL: of this stretch, all of them */
     const struct plan_buffer *buffers; /* that its ops allocate */
-    const bool *awaited;               /* an op of the program waits for this one */
     const double *host_s;              /* +1: host time of the ops before */
     const int32_t *launches;           /* +1: device ops before */
     const int32_t
@@ -36,9 +35,9 @@ struct plan_pattern {
 };
 
 struct plan_stretch {
-    const struct plan_op *ops; /* these three are the pattern's */
+    const struct plan_op *ops; /* these two are the pattern's */
     const double *sums_s;      /* host_s */
-    const bool *awaited;
+    const bool *awaited; /* by op: one of the program waits for it; equal ones are one array */
     const struct plan_pattern *pattern;
     int32_t first_op, first_buffer;
     int32_t launches;      /* device ops before */
@@ -61,10 +60,32 @@ struct plan_fold {
     const struct plan_buffer *setup_buffers;
 };
 
-/* Of a program whose ops have their positions; needs nothing of it afterwards but names.
- * Collectives of the plan from `own` on are of this program alone: those like one that is there
- * (`known`) go. NULL: it cannot be held so, as sums of host time are rounded or a stretch has to do
- * with 65,535 others; the program has the new numbers of collectives. */
+/* A fold that grows op by op, of a program whose buffers for the whole run are there. A buffer of
+ * the step is program->buffers[op.index] when OP_ALLOC or OP_KEEP is pushed, and after OP_FREE that
+ * number may be another one's. What no plan may do is a BUG: a wait for a later op of the same step
+ * or for one that runs on no stream, a buffer freed twice or never. */
+struct plan_folding *plan_folding_begin(
+    const struct plan *plan, const struct plan_program *program, struct arena *arena);
+/* A stretch begins with the next op. */
+void plan_folding_cut(struct plan_folding *folding);
+/* Returns the number of the op, whose waits these are; first_wait, position: any. A wait may name
+ * an op of the step before that comes later in the same stretch, and PLAN_LAST_STEP. */
+int32_t plan_folding_push(
+    struct plan_folding *folding, const struct plan_op *op, const plan_wait *waits);
+int32_t plan_folding_ops(const struct plan_folding *folding);            /* so far */
+int plan_folding_stream(const struct plan_folding *folding, int32_t op); /* of an op */
+/* PLAN_LAST_STEP is this op. Needs nothing of the program afterwards but names; the folding is
+ * gone. NULL: it cannot be held so, as sums of host time are rounded or a stretch has to do with
+ * 65,535 others. */
+struct plan_fold *plan_folding_end(struct plan_folding *folding, int32_t last);
+
+/* The number of a collective that is like this one, or `next`, under which it is then known. */
+int32_t plan_fold_collective(
+    const struct plan *plan, struct index *known, const struct plan_collective *one, int32_t next);
+
+/* Of a program that is complete. Collectives of the plan from `own` on are of this program alone:
+ * those like one that is there (`known`) go, and the program has the new numbers. NULL: see
+ * plan_folding_end(). */
 struct plan_fold *plan_fold_make(struct plan *plan, struct plan_program *program, int own,
     struct index *known, struct arena *arena);
 /* The whole program as one stretch, whose arrays are the program's. */

@@ -112,7 +112,11 @@ struct plan_op {
 /* An op number; PLAN_PREVIOUS_STEP + op names that op in the step before (done already in the first
  * step). */
 typedef int32_t plan_wait;
-enum { PLAN_NO_OP = -1, PLAN_PREVIOUS_STEP = 1 << 30 };
+enum {
+    PLAN_NO_OP = -1,
+    PLAN_PREVIOUS_STEP = 1 << 30,
+    PLAN_LAST_STEP = PLAN_PREVIOUS_STEP, /* of a program that grows: see plan_link_steps() */
+};
 
 static inline bool plan_op_is_memory(const struct plan_op *op)
 {
@@ -291,12 +295,25 @@ struct plan_tail {
     int last_op;            /* PLAN_NO_OP: none yet */
 };
 
+/* Whether programs are held as plan/fold.h says. For exec alone, which needs a tenth of the memory
+ * then. */
+enum plan_folds {
+    PLAN_FOLDS_NONE,
+    PLAN_FOLDS_PROGRAMS, /* when they are complete */
+    PLAN_FOLDS_OPS,      /* while they grow: nothing looks back at an op, nor weaves */
+};
+
 struct plan_builder {
-    /* Set after the beginning: programs are held as plan/fold.h says as soon as they are complete.
-     * For exec alone, which needs a tenth of the memory then. */
-    bool folds;
-    struct index alike; /* folds: of plan->collectives */
-    int own;            /* folds: the first collective of the program that grows */
+    enum plan_folds folds;
+    bool unfit;                   /* of PLAN_FOLDS_OPS a program could not be held so */
+    struct plan_folding *folding; /* the program that grows is held there, or NULL: op by op */
+    plan_numbers unused;          /* buffers of it that are freed, whose numbers others take */
+    int last_step;                /* plan_link_steps() */
+    struct index alike;           /* folds: of plan->collectives */
+    int own;                      /* folds: the first collective of the program that grows */
+    /* Of a CUDA graph: ops of forward and backward passes from now on are launched by the first of
+     * them, and the host waits in none. */
+    bool captures, launched;
     struct plan *plan;
     struct plan_program *program;       /* the one that grows */
     struct index kernels;               /* of plan->kernels */
@@ -316,6 +333,8 @@ void plan_begin_programs(struct plan_builder *builder, struct plan *plan, const 
 void plan_begin_programs_by_two(struct plan_builder *builder, struct plan *plan,
     const struct mesh *mesh, enum mesh_axis program_axis, enum mesh_axis inner_axis);
 void plan_next_program(struct plan_builder *builder);
+/* Before the first op of the first program. */
+void plan_fold_programs(struct plan_builder *builder, enum plan_folds folds);
 /* A cell begins with the next op; pass NULL: none does. */
 void plan_begin_cell(struct plan_builder *builder, const char *pass, int micro_batch, int chunk);
 /* One more queue, for all programs; the same name twice is one queue. */
@@ -362,6 +381,9 @@ int plan_alloc(struct plan_builder *builder, int queue, const char *name, int64_
  * own stream did. */
 void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use);
 int plan_last_op(const struct plan_builder *builder, int queue); /* PLAN_NO_OP when none yet */
+int plan_next_op(const struct plan_builder *builder);            /* the number of the next one */
+/* Waits of this program for PLAN_LAST_STEP are for this op of the step before. */
+void plan_link_steps(struct plan_builder *builder, int last);
 /* Ops from `first` on and from `second` on to `end`: two passes that need nothing of each other. */
 struct plan_pair {
     int first, second, end;
@@ -372,7 +394,8 @@ struct plan_pair {
  * exchanges of the other. An op that waited for the end of the first pass waits for what its queue
  * has before it. pairs: in their order, apart. No op of this program may follow. */
 void plan_weave(struct plan_builder *builder, const struct plan_pair *pairs, int n);
-void plan_end(struct plan_builder *builder);
+/* False: of PLAN_FOLDS_OPS a program could not be folded; the plan is of no use. */
+bool plan_end(struct plan_builder *builder);
 void plan_release(struct plan *plan); /* the arrays, and folds */
 
 /* ---- looking at a plan ---- */

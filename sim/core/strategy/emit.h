@@ -25,6 +25,7 @@ struct data_parallel {
     const char *
         copies_as; /* it keeps 16-bit weights and FP32 copies, under this name; NULL: it does not */
     bool clips_by_option; /* see strategy_clips_by_option() */
+    bool changes_ops;     /* of a program, once it has all */
     /* The hooks of a job with these options, where they decide; NULL: these. */
     const struct data_parallel *(*variant)(const struct strategy_options *);
     /* How many of a job's ranks are to share one copy of what is sharded, AXIS_DP_SHARD; NULL: each
@@ -224,10 +225,5 @@ void emit_host_copy(struct emit *emit, int stream, const char *name, double byte
 /* LOMO: the strategy calls emit_update as soon as a gradient is there, then frees it. */
 bool emit_updates_in_backward(const struct emit *emit);
 void emit_update(struct emit *emit, int stream, int64_t numel);
-
-/* Waits on an op of the step before whose number is not known yet are written as this;
- * emit_link_steps puts it in. */
-enum { EMIT_LAST_STEP = PLAN_PREVIOUS_STEP };
-void emit_link_steps(struct emit *emit, plan_wait last);
 
 #endif

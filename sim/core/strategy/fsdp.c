@@ -160,7 +160,7 @@ static bool fsdp_gathers(const struct fsdp *fsdp, const struct shard_unit *unit)
 
 /* _wait_for_computation_stream, in the root's forward pass: nothing is unsharded before all that
  * was computed is done. In the first micro-batch that is the optimizer of the step before (its op
- * is set by emit_link_steps), in others the backward pass with its last reduction, which the final
+ * is set by plan_link_steps), in others the backward pass with its last reduction, which the final
  * callback has made the compute stream wait for. */
 static void wait_for_computation(struct fsdp *fsdp)
 {
@@ -169,7 +169,7 @@ static void wait_for_computation(struct fsdp *fsdp)
     if (!fsdp_gathers(fsdp, &fsdp->units[0]))
         return;
     plan_stream_wait(builder, stream,
-        fsdp->emit->on_first ? EMIT_LAST_STEP : plan_last_op(builder, STREAM_COMPUTE));
+        fsdp->emit->on_first ? PLAN_LAST_STEP : plan_last_op(builder, STREAM_COMPUTE));
     if (!fsdp->emit->on_first)
         plan_stream_wait(builder, stream, plan_last_op(builder, STREAM_POST));
 }
@@ -547,7 +547,8 @@ static void fsdp_step_ends(struct emit *emit)
         plan_free(&emit->builder, fsdp->units[u].sharded_grad,
             plan_last_op(&emit->builder, STREAM_COMPUTE));
     bool on_compute = !emit_updates_in_backward(emit) && !fsdp_offloads(fsdp);
-    emit_link_steps(emit, plan_last_op(&emit->builder, on_compute ? STREAM_COMPUTE : STREAM_POST));
+    plan_link_steps(
+        &emit->builder, plan_last_op(&emit->builder, on_compute ? STREAM_COMPUTE : STREAM_POST));
     limiter_resolve(&fsdp->limiter, emit->builder.program, fsdp->options->max_inflight_all_gathers);
 }
 
@@ -623,6 +624,7 @@ const struct data_parallel fsdp_hooks = {.state_size = sizeof(struct fsdp),
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE |
              1U << PARALLEL_EXPERT,
     .clips_by_option = true,
+    .changes_ops = true,
     .setup = fsdp_setup,
     .forward_begins = fsdp_forward_begins,
     .before_forward = fsdp_before_forward,

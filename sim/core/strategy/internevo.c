@@ -104,7 +104,7 @@ static void broadcast_weights(struct internevo *self)
     struct plan_builder *builder = &emit->builder;
     builder->phase = PHASE_OPTIMIZER;
     if (self->ranks > 1)
-        plan_stream_wait(builder, STREAM_COMM, EMIT_LAST_STEP);
+        plan_stream_wait(builder, STREAM_COMM, PLAN_LAST_STEP);
     for (int r = 0; r < self->n_owners; r++)
         self->arrivals[r] = emit_collective(emit, STREAM_COMM, PLAN_NO_OP,
             arena_printf(emit->arena, "weights.%d/broadcast", r), COLL_BROADCAST,
@@ -184,7 +184,7 @@ static void internevo_step_ends(struct emit *emit)
         COLL_ALL_REDUCE, sizeof(float), self->zero1);
     plan_host_wait(builder, "grad_norm.item", sum == PLAN_NO_OP ? norm : sum, 0);
     emit_optimizer(emit, &part, 1);
-    emit_link_steps(emit, plan_last_op(builder, STREAM_COMPUTE));
+    plan_link_steps(&emit->builder, plan_last_op(builder, STREAM_COMPUTE));
     buckets_free(&self->buckets);
 }
 

@@ -208,12 +208,12 @@ static void need_bucket(struct megatron *self, int b)
     if (bucket->gathering && bucket->gathered == PLAN_NO_OP)
         return;
     if (!bucket->gathering)
-        megatron_gather(self, b, EMIT_LAST_STEP);
+        megatron_gather(self, b, PLAN_LAST_STEP);
     plan_stream_wait(&self->emit->builder, STREAM_COMPUTE, bucket->gathered);
     bucket->gathered = PLAN_NO_OP;
     int next = next_of_class(self, b);
     if (next >= 0 && !self->buckets.at[next].gathering)
-        megatron_gather(self, next, EMIT_LAST_STEP);
+        megatron_gather(self, next, PLAN_LAST_STEP);
 }
 
 static void megatron_before_forward(struct emit *emit, int segment)
@@ -388,7 +388,7 @@ void megatron_step_ends(struct emit *emit)
         megatron_gather(self, b, stepped);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].gathered);
     }
-    emit_link_steps(emit, stepped);
+    plan_link_steps(&emit->builder, stepped);
     vec_free(&self->reducing);
     vec_free(&self->buckets);
 }
@@ -426,7 +426,7 @@ void megatron_step_begins(struct emit *emit)
     emit->builder.phase = PHASE_FORWARD;
     if (self->scatters && !self->cuts_weights && !self->options->overlap_param_gather &&
         self->ranks[DENSE] > 1)
-        plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
+        plan_stream_wait(&emit->builder, STREAM_COMPUTE, PLAN_LAST_STEP);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
     if (!self->cuts_weights)
         megatron_copy_weights(self);

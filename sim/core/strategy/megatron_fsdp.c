@@ -97,7 +97,7 @@ static void megatron_fsdp_stream_kernel(struct megatron *self, int stream, enum 
 static plan_wait computed(const struct megatron *self)
 {
     plan_wait last = plan_last_op(&self->emit->builder, STREAM_COMPUTE);
-    return last != PLAN_NO_OP ? last : EMIT_LAST_STEP;
+    return last != PLAN_NO_OP ? last : PLAN_LAST_STEP;
 }
 
 /* The other instances have stepped on the rest of this one's shard, once a step. */

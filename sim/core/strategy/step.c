@@ -3,14 +3,12 @@
  * emit_step() makes a program for each stage. emit_stage() cuts the model for the stage's ranks,
  * records its segments, calls the strategy's setup, and goes through the cells: what arrives
  * before, the pass segment by segment with the strategy's hooks around each, what is sent behind.
- * At the end come the optimizer (step_ends), the freeing of gradients, and the sums of kernels'
- * FLOP. Merged pairs of passes are emitted one after the other and woven last (plan_weave()), when
- * all ops have their numbers.
+ * At the end come the optimizer (step_ends) and the freeing of gradients. Merged pairs of passes
+ * are emitted one after the other and woven last (plan_weave()), when all ops have their numbers.
  *
  * Subtle: a last micro-batch of fewer sequences gets segments of its size, from its first forward
- * pass on. A wait on an op of the step before whose number is not known yet is written as
- * EMIT_LAST_STEP and replaced at the end. A CUDA graph of a whole iteration takes launch costs and
- * host waits away afterwards, from all ops in forward and backward passes. */
+ * pass on. For exec a program is folded while it grows, unless a strategy changes its ops at the
+ * end, or passes are woven. */
 #include "strategy/pipeline.h"
 
 /* This rank's tables of embeddings, which no strategy touches. */
@@ -29,7 +27,7 @@ static void keep_tables(struct emit *emit)
  * with the next. */
 static void load_batch(struct emit *emit, int64_t batch)
 {
-    int handed_over = emit->builder.program->ops.n, decoded = handed_over + 1;
+    int handed_over = plan_next_op(&emit->builder), decoded = handed_over + 1;
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + decoded);
     plan_kernel(&emit->builder, STREAM_COMPUTE, "data_loader.next",
         kernel_stream(KERNEL_COPY, 0, 0, 0), emit->options->host.kernel_issue_s);
@@ -69,44 +67,12 @@ static void stage_begins(struct emit *emit, const struct job *job)
     }
 }
 
-/* full_iteration: one launch, the first, for all that lies in forward and backward passes; the host
- * waits in none. */
-static void capture_iteration(struct plan_program *program)
-{
-    bool launched = false;
-    for (int i = 0; i < program->ops.n; i++) {
-        struct plan_op *op = &program->ops.at[i];
-        bool captured = op->phase == PHASE_FORWARD || op->phase == PHASE_BACKWARD ||
-                        op->phase == PHASE_RECOMPUTE;
-        if (!captured || plan_op_is_memory(op))
-            continue;
-        if (op->kind == OP_HOST_WAIT) {
-            op->kind = OP_HOST;
-            op->n_waits = 0;
-        }
-        op->host_s = launched ? 0 : op->host_s;
-        launched = launched || op->kind != OP_HOST;
-    }
-}
-
 static void stage_ends(struct emit *emit)
 {
-    struct plan *plan = emit->builder.plan;
-    if (emit->options->train.cuda_graphs == CUDA_GRAPHS_FULL_ITERATION)
-        capture_iteration(emit->builder.program);
+    emit->builder.captures = false;
     if (quantity_is_set(emit->hw->gpu.step_pause))
         plan_host_wait(
             &emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
-    struct plan_program *program = emit->builder.program;
-    for (int i = 0; i < program->ops.n; i++) {
-        if (program->ops.at[i].kind != OP_KERNEL)
-            continue;
-        const struct kernel_work *work = &plan->kernels.at[program->ops.at[i].index];
-        if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION) {
-            program->hardware_flop += work->flop;
-            program->math_flop[work->math] += work->flop;
-        }
-    }
     if (emit->pairs.n > 0)
         plan_weave(&emit->builder, emit->pairs.at, emit->pairs.n);
     vec_free(&emit->pairs);
@@ -115,14 +81,6 @@ static void stage_ends(struct emit *emit)
     vec_free(&emit->idle);
     vec_free(&emit->offloaded);
     vec_free(&emit->group_queues);
-}
-
-void emit_link_steps(struct emit *emit, plan_wait last)
-{
-    struct plan_program *program = emit->builder.program;
-    for (int w = 0; w < program->waits.n; w++)
-        if (program->waits.at[w] == EMIT_LAST_STEP)
-            program->waits.at[w] = PLAN_PREVIOUS_STEP + last;
 }
 
 bool emit_opens_layer(const struct emit *emit, int segment)
@@ -239,12 +197,12 @@ static void merged(struct emit *emit, const struct cell *cells, int n, int i)
     cell_before(emit, cells, n, i);
     cell_before(emit, cells, n, i + 1);
     begin_cell(emit, cells[i]);
-    pair.first = emit->builder.program->ops.n;
+    pair.first = plan_next_op(&emit->builder);
     cell_pass(emit, cells[i]);
     begin_cell(emit, cells[i + 1]);
-    pair.second = emit->builder.program->ops.n;
+    pair.second = plan_next_op(&emit->builder);
     cell_pass(emit, cells[i + 1]);
-    pair.end = emit->builder.program->ops.n;
+    pair.end = plan_next_op(&emit->builder);
     vec_push(&emit->pairs, pair);
     cell_after(emit, cells, n, i);
     cell_after(emit, cells, n, i + 1);
@@ -304,12 +262,16 @@ static void lay_out_documents(struct emit *emit, const struct job *job)
     out->last_sequences = (int32_t)job->batch.last;
 }
 
+static const struct data_parallel *hooks_of(const struct strategy_options *options)
+{
+    const struct data_parallel *hooks = strategies[options->kind];
+    return hooks->variant ? hooks->variant(options) : hooks;
+}
+
 static void emit_stage(struct emit *emit, const struct job *job, int stage)
 {
     const struct strategy_options *options = job->options;
-    const struct data_parallel *hooks = strategies[options->kind];
-    if (hooks->variant)
-        hooks = hooks->variant(options);
+    const struct data_parallel *hooks = hooks_of(options);
     const char *unknown;
     *emit = (struct emit){.builder = emit->builder,
         .options = options,
@@ -329,16 +291,19 @@ static void emit_stage(struct emit *emit, const struct job *job, int stage)
         .norm_group = PLAN_NO_OP,
         .schedule = strategy_schedule(job, stage)};
     lay_out_documents(emit, job);
+    emit->builder.captures = options->train.cuda_graphs == CUDA_GRAPHS_FULL_ITERATION;
     stage_begins(emit, job);
     step_run(emit);
     stage_ends(emit);
 }
 
-void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
+/* False: see plan_end(). */
+static bool emit_stages(
+    struct plan *plan, const struct job *job, enum plan_folds folds, struct arena *arena)
 {
     struct emit emit = {.arena = arena};
     plan_begin_programs(&emit.builder, plan, &job->mesh, AXIS_PP);
-    emit.builder.folds = job->folds;
+    plan_fold_programs(&emit.builder, folds);
     for (int stage = 0; stage < job->mesh.size[AXIS_PP]; stage++) {
         if (stage > 0)
             plan_next_program(&emit.builder);
@@ -346,5 +311,17 @@ void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
     }
     plan->samples = (double)job->batch.samples * emit_degree(&emit, AXES_DATA);
     plan->tokens *= emit_degree(&emit, AXES_DATA); /* so far of one rank */
-    plan_end(&emit.builder);
+    return plan_end(&emit.builder);
+}
+
+void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
+{
+    bool whole = hooks_of(job->options)->changes_ops || strategy_schedule(job, 0).merges;
+    enum plan_folds folds = !job->folds ? PLAN_FOLDS_NONE
+                            : whole     ? PLAN_FOLDS_PROGRAMS
+                                        : PLAN_FOLDS_OPS;
+    if (emit_stages(plan, job, folds, arena))
+        return;
+    plan_release(plan);
+    emit_stages(plan, job, PLAN_FOLDS_PROGRAMS, arena);
 }

@@ -346,7 +346,7 @@ static void zero_step_begins(struct emit *emit)
     struct zero *zero = emit->state;
     if (zero->ranks > 1)
         plan_stream_wait(&emit->builder, zero->options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE,
-            EMIT_LAST_STEP);
+            PLAN_LAST_STEP);
 }
 
 static void zero_forward_begins(struct emit *emit)
@@ -408,8 +408,8 @@ static void zero_step_ends(struct emit *emit)
     plan_free(builder, zero->owned_grads, PLAN_NO_OP);
     if (is_piped(zero))
         zero_aggregate_loss(emit, zero->group);
-    emit_link_steps(
-        emit, plan_last_op(builder, zero->options->stage == 3 ? STREAM_COMPUTE : STREAM_COMM));
+    plan_link_steps(&emit->builder,
+        plan_last_op(builder, zero->options->stage == 3 ? STREAM_COMPUTE : STREAM_COMM));
     buckets_free(&zero->buckets);
     vec_free(&zero->uses);
 }
