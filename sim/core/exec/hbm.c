@@ -70,8 +70,13 @@ void hbm_copy(struct hbm *to, const struct hbm *from)
         vec_copy(&to->pools.at[p], &from->pools.at[p]);
 }
 
+bool hbm_is_allocated(const struct hbm *hbm, int32_t index)
+{
+    return hbm->blocks.at[index].state == BLOCK_USED;
+}
+
 /* A sum over blocks, as which record has which block decides nothing. */
-uint64_t hbm_digest(const struct hbm *hbm)
+uint64_t hbm_digest(const struct hbm *hbm, int32_t first, int32_t before)
 {
     uint64_t sum = 0;
     for (int i = 0; i < hbm->blocks.n; i++) {
@@ -80,6 +85,9 @@ uint64_t hbm_digest(const struct hbm *hbm)
             continue;
         uint64_t digest = digest_word(DIGEST_INIT, (uint64_t)block->bytes);
         digest = digest_word(digest, (uint64_t)block->address);
+        if (block->state == BLOCK_USED)
+            digest = digest_word(
+                digest, (uint64_t)(block->owner - (block->owner >= first ? before : 0)));
         sum += digest_word(
             digest, (uint64_t)block->stream << 16 | (uint64_t)block->small << 8 | block->state);
     }
@@ -425,8 +433,15 @@ static int32_t new_segment(
 {
     int64_t address = hbm->next_address;
     hbm->next_address += bytes;
-    return new_block(hbm, (struct hbm_block){bytes, address, 0, -1, -1, -1, -1, (uint8_t)stream,
-                              small, (uint8_t)state});
+    return new_block(hbm, (struct hbm_block){.bytes = bytes,
+                              .address = address,
+                              .previous = -1,
+                              .next = -1,
+                              .lower = -1,
+                              .higher = -1,
+                              .stream = (uint8_t)stream,
+                              .small = small,
+                              .state = (uint8_t)state});
 }
 
 /* Map pages until there is a free block of bytes. */

@@ -46,6 +46,7 @@
 struct hbm_block {
     int64_t bytes, address;
     int64_t since;          /* a free one: searches before it became so */
+    int32_t owner;          /* one that is allocated: the caller's number of who has it */
     int32_t previous, next; /* neighbours in the segment, -1 at its ends; next links the list of
                                unused blocks too */
     int32_t lower, higher;  /* a free one: those of its size and pool beside it by address, or -1 */
@@ -100,8 +101,11 @@ static inline int64_t hbm_address(const struct hbm *hbm, int32_t index)
 {
     return hbm->blocks.at[index].address;
 }
-/* Over all that decides what the allocator does next, if it collects no garbage. */
-uint64_t hbm_digest(const struct hbm *hbm);
+/* Whether somebody has the block, whom hbm->blocks.at[index].owner names. */
+bool hbm_is_allocated(const struct hbm *hbm, int32_t index);
+/* Over all that decides what the allocator does next, if it collects no garbage, and who has what:
+ * owners from `first` on count as those `before` them. */
+uint64_t hbm_digest(const struct hbm *hbm, int32_t first, int32_t before);
 /* Whether step 4 may have work: how long blocks have been free then matters. */
 bool hbm_collects(const struct hbm *hbm);
 /* Its peaks and retries are those of another one, whose state it had before. */

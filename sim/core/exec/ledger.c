@@ -10,10 +10,6 @@
  * The timeline of the last step has a row for each of LEDGER_ROWS equal stretches of its samples,
  * the highest of each, so that a pipeline's millions of samples need no room.
  *
- * Of periods that a run skips (period.c) the ops are followed here alone, ledger_repeat(). The last
- * step mostly begins as the one before it did, buffers at the same addresses: then what the periods
- * came to in that step (struct ledger_part) is taken, and nothing is followed.
- *
  * Subtle: PyTorch looks for events only when it allocates; so does collect_pending(). Buffers that
  * the first step makes and keeps are there from the start in a run of one step. */
 #include "base/digest.h"
@@ -52,15 +48,14 @@ static bool is_first_of_program(const struct sim *sim, int rank)
     return sim->ranks[rank].number == plan_first_rank(sim->plan, sim->ranks[rank].program);
 }
 
-static void ledger_begin_row(struct ledger *ledger, int row)
+void ledger_begin_row(struct ledger *ledger, int row)
 {
     ledger->row = row;
     if (ledger->n_rows > 0)
         ledger->row_end = (int)((int64_t)(row + 1) * ledger->n_samples / ledger->n_rows);
 }
 
-/* The burst that an op is issued in. */
-static int burst_of(const struct ledger *ledger, int32_t op)
+int ledger_burst_of(const struct ledger *ledger, int32_t op)
 {
     int b = ledger->bursts.n - 1;
     while (b > 0 && ledger->bursts.at[b].first > op)
@@ -76,24 +71,15 @@ static ps_t ledger_time(const struct sim *sim, int rank)
     if (!ledger->repeats)
         return sim->machine->engine.now;
     int32_t op = ledger->op - ledger->shift;
-    const struct host_burst *burst = &ledger->bursts.at[burst_of(ledger, op)];
+    const struct host_burst *burst = &ledger->bursts.at[ledger_burst_of(ledger, op)];
     return burst->base + ledger->later +
            ps_from_s(plan_fold_host_s(fold, op) - plan_fold_host_s(fold, burst->first));
 }
 
-static struct ledger_part *ledger_last_part(struct ledger *ledger)
-{
-    return &ledger->parts[ledger->part];
-}
-
-/* Of the first rank of each program, over the last step, and over parts that are repeated, which
- * may be so once more in the last step. The steps of a long pipeline have millions of samples, so
- * the stretches are found as these come. */
-static void ledger_sample(struct sim *sim, int rank)
+void ledger_sample_level(
+    struct sim *sim, int rank, int64_t allocated, int64_t reserved, const int64_t *by_category)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    if (ledger->n_rows == 0)
-        return;
     BUG_IF(ledger->samples == ledger->n_samples, "more than %d samples", ledger->n_samples);
     struct ledger_rows *rows =
         ledger->repeats ? &ledger_last_part(ledger)->rows : &ledger->timeline;
@@ -103,16 +89,30 @@ static void ledger_sample(struct sim *sim, int rank)
     }
     if (!ledger->repeats && sim->ranks[rank].host_step + 1 != sim->total_steps)
         return;
-    double bytes = (double)ledger->hbm.allocated;
+    double bytes = (double)allocated;
     if (!rows->none && bytes <= rows->highest_bytes)
         return;
     rows->none = false;
     rows->highest_bytes = bytes;
     rows->times[ledger->row] = ledger_time(sim, rank);
     struct exec_memory_sample *row = &rows->at[ledger->row];
-    row->reserved_bytes = (double)ledger->hbm.reserved;
+    row->reserved_bytes = (double)reserved;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-        row->category_bytes[c] = (double)ledger->hbm.by_category[c];
+        row->category_bytes[c] = (double)by_category[c];
+}
+
+void ledger_sample(struct sim *sim, int rank)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    const struct hbm *hbm = &ledger->hbm;
+    if (ledger->n_rows == 0)
+        return;
+    ledger_sample_level(sim, rank, hbm->allocated, hbm->reserved, hbm->by_category);
+    if (!ledger->records)
+        return;
+    struct ledger_level level = {ledger->op - ledger->shift, hbm->allocated, hbm->reserved, {0}};
+    memcpy(level.by_category, hbm->by_category, sizeof level.by_category);
+    vec_push(&ledger->levels, level);
 }
 
 static void setup_rows(struct sim *sim, struct ledger_rows *rows, int n)
@@ -197,6 +197,8 @@ static bool ledger_allocate(
     if (block < 0)
         block = (drained ? hbm_retry : hbm_alloc)(&ledger->hbm, buffer->bytes, category, stream);
     ledger->blocks[number] = block;
+    if (block >= 0)
+        ledger->hbm.blocks.at[block].owner = number;
     return block >= 0;
 }
 
@@ -226,12 +228,6 @@ static void setup_kept(struct sim *sim, int rank)
         }
 }
 
-static void no_buffer_lives(struct sim *sim, int rank)
-{
-    for (int32_t i = 0; i < fold_of(sim, rank)->n_buffers; i++)
-        sim->memory.ledgers[rank].blocks[i] = -1;
-}
-
 static void setup_one(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
@@ -239,7 +235,7 @@ static void setup_one(struct sim *sim, int rank)
     hbm_init(&ledger->hbm, (int64_t)sim->costs.hw->gpu.hbm_capacity.value,
         fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
     ledger->blocks = xcalloc((size_t)fold->n_buffers, sizeof *ledger->blocks);
-    no_buffer_lives(sim, rank);
+    memset(ledger->blocks, -1, (size_t)fold->n_buffers * sizeof *ledger->blocks);
     if (is_first_of_program(sim, rank))
         setup_timeline(sim, rank);
     for (int i = 0; i < fold->n_setup; i++)
@@ -256,11 +252,10 @@ void ledger_setup(struct sim *sim)
         setup_one(sim, r);
 }
 
-static void state_release(struct ledger_state *state)
+void ledger_state_release(struct ledger_state *state)
 {
     hbm_release(&state->hbm);
     vec_free(&state->pending);
-    vec_free(&state->blocks);
 }
 
 void ledger_release(struct sim *sim)
@@ -272,9 +267,10 @@ void ledger_release(struct sim *sim)
         vec_free(&sim->memory.ledgers[r].stops);
         vec_free(&sim->memory.ledgers[r].returns);
         vec_free(&sim->memory.ledgers[r].bursts);
-        state_release(&sim->memory.ledgers[r].before);
+        vec_free(&sim->memory.ledgers[r].levels);
+        ledger_state_release(&sim->memory.ledgers[r].before);
         for (int i = 0; i < LEDGER_PARTS; i++)
-            state_release(&sim->memory.ledgers[r].parts[i].after);
+            ledger_state_release(&sim->memory.ledgers[r].parts[i].after);
     }
 }
 
@@ -318,8 +314,7 @@ static bool ledger_follow(const struct ledger *before, struct rank *rank, bool d
     return true;
 }
 
-/* An op of a stretch. False: cudaMalloc has failed. */
-static bool ledger_do(struct sim *sim, int rank, const struct plan_stretch *stretch,
+bool ledger_do(struct sim *sim, int rank, const struct plan_stretch *stretch,
     const struct plan_op *op, bool drained)
 {
     int32_t number;
@@ -368,190 +363,6 @@ void ledger_begin_period(struct sim *sim, int rank)
 {
     sim->memory.ledgers[rank].returns.n = sim->memory.ledgers[rank].bursts.n = 0;
     ledger_note_burst(sim, rank);
-}
-
-static void ledger_keep(const struct sim *sim, int rank, struct ledger_state *out)
-{
-    const struct ledger *ledger = &sim->memory.ledgers[rank];
-    state_release(out);
-    hbm_copy(&out->hbm, &ledger->hbm);
-    vec_copy(&out->pending, &ledger->pending);
-    for (int32_t i = 0; i < fold_of(sim, rank)->n_buffers; i++)
-        if (ledger->blocks[i] >= 0)
-            vec_push(&out->blocks, (struct buffer_block){i, ledger->blocks[i]});
-    out->samples = ledger->samples;
-    out->row = ledger->row;
-    out->part = ledger->part;
-}
-
-static void ledger_restore(struct sim *sim, int rank, const struct ledger_state *state)
-{
-    struct ledger *ledger = &sim->memory.ledgers[rank];
-    hbm_release(&ledger->hbm);
-    hbm_copy(&ledger->hbm, &state->hbm);
-    vec_free(&ledger->pending);
-    vec_copy(&ledger->pending, &state->pending);
-    ledger->looked = 0;
-    no_buffer_lives(sim, rank);
-    for (int i = 0; i < state->blocks.n; i++)
-        ledger->blocks[state->blocks.at[i].number] = state->blocks.at[i].block;
-    ledger->samples = state->samples;
-    ledger_begin_row(ledger, state->row);
-    ledger->part = state->part;
-}
-
-/* Ops of a stretch from one on to another. */
-static bool ledger_repeat_stretch(
-    struct sim *sim, int rank, const struct plan_stretch *at, int32_t from, int32_t end)
-{
-    struct ledger *ledger = &sim->memory.ledgers[rank];
-    const int32_t *next = at->pattern->next_memory;
-    int32_t i = next[from > at->first_op ? from - at->first_op : 0],
-            n = end < at[1].first_op ? end - at->first_op : at->pattern->n_ops;
-    for (; i < n; i = next[i + 1]) {
-        ledger->op = at->first_op + i;
-        if (!plan_op_is_memory(&at->ops[i]))
-            continue;
-        if (!ledger_do(sim, rank, at, &at->ops[i], false) || ledger->hbm.mallocs > 0 ||
-            ledger->hbm.frees > 0)
-            return false;
-        ledger_sample(sim, rank);
-    }
-    return true;
-}
-
-/* Once more. */
-static bool ledger_repeat_once(struct sim *sim, int rank, int32_t from, int32_t end)
-{
-    struct ledger *ledger = &sim->memory.ledgers[rank];
-    const struct plan_fold *fold = fold_of(sim, rank);
-    bool went = true;
-    ledger->next_return = ledger->repeats->first_return;
-    for (const struct plan_stretch *at = plan_fold_stretch(fold, from); at->first_op < end && went;
-         at++)
-        went = ledger_repeat_stretch(sim, rank, at, from, end);
-    return went && ledger->next_return == ledger->returns.n;
-}
-
-/* The first number of a buffer that is allocated behind the stretch of an op. */
-static int32_t buffers_until(const struct sim *sim, int rank, int32_t op)
-{
-    return plan_fold_stretch(fold_of(sim, rank), op)[1].first_buffer;
-}
-
-/* Over all that decides what becomes of a part: blocks, who has them, what waits to come back and
- * where it did, and when the host comes to ops, counted from `base` on. */
-static uint64_t digest_part(
-    const struct sim *sim, int rank, const struct ledger_period *period, ps_t base)
-{
-    const struct ledger *ledger = &sim->memory.ledgers[rank];
-    uint64_t digest = digest_word(hbm_digest(&ledger->hbm), (uint64_t)period->from);
-    digest = digest_word(digest, (uint64_t)period->ops);
-    digest = digest_word(digest, (uint64_t)period->times);
-    digest = digest_word(digest, (uint64_t)period->length);
-    for (int i = 0; i < ledger->pending.n; i++) {
-        const struct pending_free *pending = &ledger->pending.at[i];
-        digest = digest_word(digest, (uint64_t)hbm_address(&ledger->hbm, pending->block));
-        digest = digest_word(digest, (uint64_t)pending->last_use);
-    }
-    for (int i = period->first_return; i < ledger->returns.n; i++)
-        digest = digest_word(digest,
-            (uint64_t)ledger->returns.at[i].op << 32 | (uint32_t)ledger->returns.at[i].last_use);
-    for (int i = burst_of(ledger, period->from); i < ledger->bursts.n; i++) {
-        digest = digest_word(digest, (uint64_t)ledger->bursts.at[i].first);
-        digest = digest_word(digest, (uint64_t)(ledger->bursts.at[i].base - base));
-    }
-    for (int32_t i = 0, n = buffers_until(sim, rank, period->from + period->ops); i < n; i++)
-        if (ledger->blocks[i] >= 0) {
-            digest = digest_word(digest, (uint64_t)i);
-            digest = digest_word(digest, (uint64_t)hbm_address(&ledger->hbm, ledger->blocks[i]));
-        }
-    return digest | 1;
-}
-
-/* As the part before it, which began alike. */
-static void ledger_repeat_part(struct sim *sim, int rank)
-{
-    struct ledger *ledger = &sim->memory.ledgers[rank];
-    int32_t step = sim->ranks[rank].host_step;
-    ledger_restore(sim, rank, &ledger_last_part(ledger)->after);
-    hbm_keep_peaks(&ledger->hbm, &ledger->before.hbm);
-    for (int i = 0; i < ledger->pending.n; i++) {
-        struct pending_free *pending = &ledger->pending.at[i];
-        pending->step = step;
-        pending->wanted = wait_wants(&sim->ranks[rank], pending->last_use, step);
-    }
-}
-
-/* Op by op. */
-static int64_t ledger_repeat_ops(struct sim *sim, int rank, const struct ledger_period *period)
-{
-    struct ledger *ledger = &sim->memory.ledgers[rank];
-    struct ledger_part *part = ledger_last_part(ledger);
-    int64_t went = 0;
-    part->first_row = ledger->row;
-    part->rows.none = true;
-    ledger->repeats = period;
-    for (bool goes = true; went < period->times && goes; went += goes) {
-        ledger->shift = (int32_t)((went + 1) * period->ops);
-        ledger->later = (went + 1) * period->length;
-        goes = ledger_repeat_once(
-            sim, rank, period->from + ledger->shift, period->from + period->ops + ledger->shift);
-    }
-    ledger->repeats = NULL;
-    if (went == period->times)
-        ledger_keep(sim, rank, &part->after);
-    return went;
-}
-
-int64_t ledger_repeat(struct sim *sim, int rank, const struct ledger_period *period)
-{
-    struct ledger *ledger = &sim->memory.ledgers[rank];
-    ps_t base = sim->machine->engine.now;
-    uint64_t begun = digest_part(sim, rank, period, base);
-    ledger_keep(sim, rank, &ledger->before);
-    for (int i = 0; i < LEDGER_PARTS; i++) {
-        ledger->part = (ledger->part + 1) % LEDGER_PARTS; /* the oldest, and at last the last one */
-        if (ledger_last_part(ledger)->begun == begun && !hbm_collects(&ledger->hbm)) {
-            ledger_repeat_part(sim, rank);
-            return period->times;
-        }
-    }
-    ledger->part = (ledger->part + 1) % LEDGER_PARTS;
-    int64_t went = ledger_repeat_ops(sim, rank, period);
-    ledger_last_part(ledger)->begun = went == period->times ? begun : 0;
-    ledger_last_part(ledger)->base = base;
-    return went;
-}
-
-/* The part's rows become the timeline's; the first of them may have begun before it. */
-static void join_rows(struct sim *sim, int rank)
-{
-    struct ledger *ledger = &sim->memory.ledgers[rank];
-    const struct ledger_part *part = ledger_last_part(ledger);
-    ps_t later = sim->machine->engine.now - part->base;
-    if (part->rows.none || sim->ranks[rank].host_step + 1 != sim->total_steps)
-        return;
-    for (int row = part->first_row; row <= part->after.row; row++) {
-        double bytes = 0;
-        for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-            bytes += part->rows.at[row].category_bytes[c];
-        if (row == part->first_row && !ledger->timeline.none &&
-            bytes <= ledger->timeline.highest_bytes)
-            continue;
-        ledger->timeline.at[row] = part->rows.at[row];
-        ledger->timeline.times[row] = part->rows.times[row] + later;
-        ledger->timeline.none = false;
-        ledger->timeline.highest_bytes = bytes;
-    }
-}
-
-void ledger_settle(struct sim *sim, int rank, bool keep)
-{
-    if (keep)
-        join_rows(sim, rank);
-    else
-        ledger_restore(sim, rank, &sim->memory.ledgers[rank].before);
 }
 
 void ledger_begin_step(struct sim *sim, int rank)

@@ -59,17 +59,17 @@ struct ledger_rows {
     double highest_bytes; /* of that */
 };
 
-/* Of a buffer that lives, its block. */
-struct buffer_block {
-    int32_t number, block;
+/* What the allocator had at an op: of a sample that may be taken again. */
+struct ledger_level {
+    int32_t op; /* of the first period of the part */
+    int64_t allocated, reserved, by_category[HBM_CATEGORY_COUNT];
 };
 
 /* A ledger at some op: what repeating a part of the step changes. */
 struct ledger_state {
-    struct hbm hbm;
+    struct hbm hbm; /* with the buffers that live */
     VEC(struct pending_free) pending;
-    VEC(struct buffer_block) blocks; /* of the buffers that live */
-    int samples, row, part;          /* as in struct ledger */
+    int samples, row, part; /* as in struct ledger */
 };
 
 /* What a part of a step that was repeated began with, and came to. */
@@ -103,6 +103,8 @@ struct ledger {
     int32_t op, shift;                   /* the op at hand; it is that one's of the part + shift */
     ps_t later;
     int next_return;
+    bool records; /* samples of the part, in levels */
+    VEC(struct ledger_level) levels;
     struct ledger_state before;             /* the part that is repeated, which may be undone */
     struct ledger_part parts[LEDGER_PARTS]; /* the last ones that were repeated */
     int part;                               /* the last of them */
@@ -134,5 +136,24 @@ void ledger_forget_measured(struct sim *sim);
 int32_t ledger_steady_from(const struct sim *sim);
 /* Whether from this step on cudaMalloc fails in any. */
 bool ledger_drains_from(const struct sim *sim, int32_t step);
+
+/* Between ledger.c and ledger_repeat.c. */
+void ledger_state_release(struct ledger_state *state);
+static inline struct ledger_part *ledger_last_part(struct ledger *ledger)
+{
+    return &ledger->parts[ledger->part];
+}
+void ledger_begin_row(struct ledger *ledger, int row);
+/* The burst that an op is issued in. */
+int ledger_burst_of(const struct ledger *ledger, int32_t op);
+/* Does an op of a stretch. False: cudaMalloc has failed. */
+bool ledger_do(struct sim *sim, int rank, const struct plan_stretch *stretch,
+    const struct plan_op *op, bool drained);
+/* Of the first rank of each program, over the last step, and over parts that are repeated, which
+ * may be so once more in the last step: what the allocator has; what it had. The steps of a long
+ * pipeline have millions of samples, so the stretches are found as these come. */
+void ledger_sample(struct sim *sim, int rank);
+void ledger_sample_level(
+    struct sim *sim, int rank, int64_t allocated, int64_t reserved, const int64_t *by_category);
 
 #endif

@@ -9,9 +9,9 @@
  * and its state is copied (a look). If the state is that of an earlier look, the time between them
  * is a period. Then n periods are skipped, as many as all programs have left: each time, number and
  * pending event goes on by n periods (period_skip). The allocator alone is followed op by op
- * (ledger_repeat), since the block that a buffer gets may repeat after many periods, or never. When
- * its host comes to each op is known, and blocks that other queues used come back at the same ops
- * as in the period before. Periods in which it would make a segment are not skipped.
+ * (ledger_repeat), since the block that a buffer gets repeats after some more periods, or never.
+ * When its host comes to each op is known, and blocks that other queues used come back at the same
+ * ops as in the period before. Periods in which it would make a segment are not skipped.
  *
  * Two states are the same if
  * - the same events are pending, in the same order and as far from now;
