@@ -42,7 +42,7 @@ const struct weight {
     {"square", 4096, 4096},
     {"square", 8192, 8192},
 };
-const long long tokens[] = {512, 2048, 8192};
+const long long token_counts[] = {512, 2048, 8192};
 
 /* Products of naive attention, batch = sequences x heads, of queries with keys and of scores with
  * values. */
@@ -177,7 +177,7 @@ void measure_gemm(measure_session &session)
 {
     for (int dtype = 0; dtype < NUMBER_COUNT; dtype++)
         for (const weight &w : weights)
-            for (long long m : tokens)
+            for (long long m : token_counts)
                 one_gemm(session, w.layer, (number)dtype, "tn", m, w.n, w.k, 1);
     for (const weight &w : weights) { /* the two products of the backward pass, of 8192 tokens */
         one_gemm(session, w.layer, BF16, "nn", 8192, w.k, w.n, 1);

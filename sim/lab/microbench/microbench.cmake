@@ -29,6 +29,12 @@ if(NOT TARGET CUDA::cublas)
 endif()
 
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cu)
+if(FLOPCAST_AT_ONCE) # CMake does it for CUDA from 3.31 on
+  list(TRANSFORM sources REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE all)
+  string(CONCAT all ${all})
+  set(sources ${PROJECT_BINARY_DIR}/flopcast_measure.cu)
+  file(CONFIGURE OUTPUT ${sources} CONTENT "${all}")
+endif()
 add_executable(flopcast_measure ${sources})
 set_target_properties(flopcast_measure PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
 target_include_directories(flopcast_measure PRIVATE ${PROJECT_SOURCE_DIR}/sim/lab)

@@ -9,7 +9,7 @@
 
 namespace {
 
-enum op { ADD, SCALE, MASK, GELU, DROPOUT, CAST };
+enum op { ADD, SCALED, MASK, GELU, DROPOUT, CAST };
 
 /* A cheap hash in place of Philox: dropout's cost is its traffic. */
 __device__ bool kept(size_t i)
@@ -34,7 +34,7 @@ __global__ void pointwise(
         for (int u = 0; u < W; u++) {
             if (OP == ADD || OP == MASK)
                 x[u] += other[u];
-            if (OP == SCALE)
+            if (OP == SCALED)
                 x[u] *= 0.125f;
             if (OP == GELU)
                 x[u] *= 0.5f * (1.0f + erff(x[u] * 0.70710678f)); /* 1 / sqrt(2) */
@@ -277,7 +277,7 @@ template <class T> void attention_passes(measure_session &session)
         long long rows, seq;
     } shapes[] = {{128 * 512, 512}, {1024 * 512, 512}, {128 * 2048, 2048}};
     for (auto shape : shapes) {
-        one_pointwise<SCALE, T>(session, "attention", "scale", shape.rows, shape.seq);
+        one_pointwise<SCALED, T>(session, "attention", "scale", shape.rows, shape.seq);
         one_pointwise<MASK, T>(session, "attention", "mask, added", shape.rows, shape.seq);
         one_softmax<false, T>(session, shape.rows, shape.seq);
         one_pointwise<DROPOUT, T>(session, "attention", "dropout", shape.rows, shape.seq);
