@@ -80,21 +80,45 @@ static bool ledger_repeat_once(struct sim *sim, int rank, int32_t from, int32_t 
     return went && ledger->next_return == ledger->returns.n;
 }
 
-/* Over all that decides what becomes of a part: blocks, who has them, what waits to come back and
- * where it did, and when the host comes to ops, counted from `base` on. */
+/* The first buffer of a period's first stretch, and how many it allocates. */
+struct period_buffers {
+    int32_t first, n;
+};
+
+static struct period_buffers buffers_of_period(
+    const struct sim *sim, int rank, const struct ledger_period *period)
+{
+    const struct plan_fold *fold = sim->ranks[rank].tables->fold;
+    int32_t first = plan_fold_stretch(fold, period->from)->first_buffer,
+            next = plan_fold_stretch(fold, period->from + period->ops)->first_buffer;
+    return (struct period_buffers){first, next - first};
+}
+
+/* Of all that decides what the periods from now on do, these many periods earlier. */
+static uint64_t digest_period(
+    const struct sim *sim, int rank, const struct ledger_period *period, int64_t times)
+{
+    const struct ledger *ledger = &sim->memory.ledgers[rank];
+    struct period_buffers buffers = buffers_of_period(sim, rank, period);
+    uint64_t digest = hbm_digest(&ledger->hbm, buffers.first, (int32_t)times * buffers.n);
+    for (int i = 0; i < ledger->pending.n; i++) {
+        const struct pending_free *pending = &ledger->pending.at[i];
+        digest = digest_word(digest, (uint64_t)hbm_address(&ledger->hbm, pending->block));
+        digest = digest_word(digest, (uint64_t)(pending->last_use - (int32_t)times * period->ops));
+    }
+    return digest;
+}
+
+/* Over all that decides what becomes of a part: beside that where blocks came back, and when the
+ * host comes to ops, counted from `base` on. */
 static uint64_t digest_part(
     const struct sim *sim, int rank, const struct ledger_period *period, ps_t base)
 {
     const struct ledger *ledger = &sim->memory.ledgers[rank];
-    uint64_t digest = digest_word(hbm_digest(&ledger->hbm, 0, 0), (uint64_t)period->from);
+    uint64_t digest = digest_word(digest_period(sim, rank, period, 0), (uint64_t)period->from);
     digest = digest_word(digest, (uint64_t)period->ops);
     digest = digest_word(digest, (uint64_t)period->times);
     digest = digest_word(digest, (uint64_t)period->length);
-    for (int i = 0; i < ledger->pending.n; i++) {
-        const struct pending_free *pending = &ledger->pending.at[i];
-        digest = digest_word(digest, (uint64_t)hbm_address(&ledger->hbm, pending->block));
-        digest = digest_word(digest, (uint64_t)pending->last_use);
-    }
     for (int i = period->first_return; i < ledger->returns.n; i++)
         digest = digest_word(digest,
             (uint64_t)ledger->returns.at[i].op << 32 | (uint32_t)ledger->returns.at[i].last_use);
@@ -127,35 +151,6 @@ static void ledger_repeat_part(struct sim *sim, int rank)
 }
 
 /* ---- an allocator that repeats itself, too ---- */
-
-/* Buffers of a program's stretch, and how many are in a period. */
-struct period_buffers {
-    int32_t first, n;
-};
-
-static struct period_buffers buffers_of_period(
-    const struct sim *sim, int rank, const struct ledger_period *period)
-{
-    const struct plan_fold *fold = sim->ranks[rank].tables->fold;
-    int32_t first = plan_fold_stretch(fold, period->from)->first_buffer,
-            next = plan_fold_stretch(fold, period->from + period->ops)->first_buffer;
-    return (struct period_buffers){first, next - first};
-}
-
-/* Of all that decides what the periods from now on do, these many periods earlier. */
-static uint64_t digest_period(
-    const struct sim *sim, int rank, const struct ledger_period *period, int64_t times)
-{
-    const struct ledger *ledger = &sim->memory.ledgers[rank];
-    struct period_buffers buffers = buffers_of_period(sim, rank, period);
-    uint64_t digest = hbm_digest(&ledger->hbm, buffers.first, (int32_t)times * buffers.n);
-    for (int i = 0; i < ledger->pending.n; i++) {
-        const struct pending_free *pending = &ledger->pending.at[i];
-        digest = digest_word(digest, (uint64_t)hbm_address(&ledger->hbm, pending->block));
-        digest = digest_word(digest, (uint64_t)(pending->last_use - (int32_t)times * period->ops));
-    }
-    return digest;
-}
 
 /* Samples of n periods more, as those of the last periods, which are recorded. */
 static void sample_periods(
