@@ -154,17 +154,14 @@ static void fold_program(struct plan_builder *builder)
     struct plan *plan = builder->plan;
     struct plan_program *program = builder->program;
     char why[256];
-    if (builder->folding) {
+    if (builder->folding)
         program->fold = plan_folding_end(builder->folding, builder->last_step);
-        builder->folding = NULL;
-        builder->unfit |= !program->fold;
-        BUG_IF(program->fold && !plan_fold_holds(plan, program->fold, why, sizeof why), "%s", why);
-        return;
-    }
-    place_ops(plan, program);
-    BUG_IF(!plan_program_holds(plan, program, why, sizeof why), "%s", why);
-    program->fold = plan_fold_make(plan, program, builder->own, &builder->alike, &plan->folds);
+    else
+        program->fold = plan_fold_make(plan, program, builder->own, &builder->alike, &plan->folds);
+    builder->unfit |= builder->folding && !program->fold;
+    builder->folding = NULL;
     builder->own = plan->collectives.n;
+    BUG_IF(program->fold && !plan_fold_holds(plan, program->fold, why, sizeof why), "%s", why);
 }
 
 /* Arrays that grew by doubling give back what they do not need: a pipeline has millions of ops. Of
@@ -181,7 +178,6 @@ static void end_program(struct plan_builder *builder, struct plan_program *next)
         vec_fit(&program->buffers);
         return;
     }
-    release_queue_ops(program);
     vec_free(&program->setup);
     if (next) {
         memcpy(&next->ops, &program->ops, sizeof next->ops);
@@ -526,9 +522,15 @@ bool plan_end(struct plan_builder *builder)
     BUG_IF(builder->program + 1 != plan->programs + plan->n_programs,
         "program %d of %d is the last", (int)(builder->program - plan->programs), plan->n_programs);
     end_program(builder, NULL);
-    for (int p = 0; p < plan->n_programs; p++)
-        if (!plan->programs[p].fold)
-            place_ops(plan, &plan->programs[p]);
+    for (int p = 0; p < plan->n_programs; p++) {
+        char why[256];
+        if (plan->programs[p].fold)
+            continue;
+        place_ops(plan, &plan->programs[p]);
+        BUG_IF(builder->folds != PLAN_FOLDS_NONE &&
+                   !plan_program_holds(plan, &plan->programs[p], why, sizeof why),
+            "%s", why);
+    }
     for (int q = 0; q < builder->tails.n; q++)
         vec_free(&builder->tails.at[q].pending);
     vec_free(&builder->tails);

@@ -7,8 +7,7 @@
 /* Its ops have their positions, and it is not folded. False, and why. */
 bool plan_program_holds(
     const struct plan *plan, const struct plan_program *program, char *why, size_t n);
-/* The same of a program that was folded while it grew; what plan_folding_push() finds is not in it.
- */
+/* The same of a program that is folded; what plan_folding_push() finds is not in it. */
 bool plan_fold_holds(const struct plan *plan, const struct plan_fold *fold, char *why, size_t n);
 
 #endif

@@ -46,12 +46,13 @@ static void fold_derive(struct plan_pattern *pattern, struct arena *arena)
     pattern->next_memory = next_memory;
 }
 
-static void mark_awaited(
-    bool *awaited, const struct plan_op *ops, int32_t n, const plan_wait *waits)
+static void mark_awaited(bool *awaited, const struct plan_program *program)
 {
-    for (int32_t i = 0; i < n; i++)
-        for (int w = ops[i].first_wait; w < ops[i].first_wait + ops[i].n_waits; w++)
-            awaited[waits[w] & ~PLAN_PREVIOUS_STEP] = true;
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
+            awaited[program->waits.at[w] & ~PLAN_PREVIOUS_STEP] = true;
+    }
 }
 
 /* What each stretch adds to, from the first one on; the last of them stands behind all. */
@@ -136,7 +137,7 @@ const struct plan_fold *plan_fold_flat(
     double *host_s = ARENA_ARRAY(arena, double, n + 1);
     const int32_t **queue_ops = arena_alloc(arena, sizeof *queue_ops * (size_t)queues);
     int32_t *n_queue_ops = ARENA_ARRAY(arena, int32_t, queues);
-    mark_awaited(awaited, program->ops.at, n, program->waits.at);
+    mark_awaited(awaited, program);
     for (int i = 0; i < n; i++)
         host_s[i + 1] = host_s[i] + (double)program->ops.at[i].host_s;
     for (int q = 0; q < queues; q++) {
