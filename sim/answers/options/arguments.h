@@ -94,55 +94,62 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
 /* Settings of a job that are options, too, of every command that takes a scenario or a model, by
  * the names that `capacity` and `memory` have for them: each is --set of its path. In struct
  * overrides `overrides` of type. */
-#define SETTING(type, name_, value_, path_, doc_)                                                  \
+#define SETTING_OPTION(type, name_, value_, path_, doc_)                                           \
     {                                                                                              \
         name_, value_, doc_ " (" path_ ")", OPTION_SETTING, .member = offsetof(type, overrides),   \
                                                             .path = path_                          \
     }
 #define JOB_OPTIONS(type)                                                                          \
-    SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),       \
-        SETTING(type, "global-batch", "N", "train.global_batch",                                   \
+    SETTING_OPTION(                                                                                \
+        type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),           \
+        SETTING_OPTION(type, "global-batch", "N", "train.global_batch",                            \
             "Sequences of all GPUs to an optimizer step"),                                         \
         JOB_SEARCHED_OPTIONS(type)
 /* The same of a command that has another --precision. */
 #define JOB_MEMORY_OPTIONS(type)                                                                   \
-    SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),       \
-        SETTING(type, "global-batch", "N", "train.global_batch",                                   \
+    SETTING_OPTION(                                                                                \
+        type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),           \
+        SETTING_OPTION(type, "global-batch", "N", "train.global_batch",                            \
             "Sequences of all GPUs to an optimizer step"),                                         \
         JOB_PLACED_OPTIONS(type)
 /* The same of a command that has another --strategy and --global-batch. */
 #define JOB_SEARCHED_OPTIONS(type)                                                                 \
     JOB_PLACED_OPTIONS(type),                                                                      \
-        SETTING(type, "precision", "P", "train.precision", "As in bf16_mixed or fp8_mixed"),       \
+        SETTING_OPTION(                                                                            \
+            type, "precision", "P", "train.precision", "As in bf16_mixed or fp8_mixed"),           \
     {                                                                                              \
         "dtype", "P", "The same as --precision", OPTION_SETTING,                                   \
             .member = offsetof(type, overrides), .path = "train.precision", .flags = OPTION_HIDDEN \
     }
 #define JOB_PLACED_OPTIONS(type)                                                                   \
-    SETTING(type, "topology", "FILE", "cluster.topology",                                          \
+    SETTING_OPTION(type, "topology", "FILE", "cluster.topology",                                   \
         "Cluster file, or its name, as h100-8x400g"),                                              \
-        SETTING(type, "gpus", "N", "cluster.gpus",                                                 \
+        SETTING_OPTION(type, "gpus", "N", "cluster.gpus",                                          \
             "GPUs of the job; 8,64,512 sweeps, here and below"),                                   \
-        SETTING(type, "seq-len", "T", "train.seq_len", "Tokens of a sequence, as 4096 or 8k"),     \
-        SETTING(type, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),      \
-        SETTING(type, "checkpointing", "C", "train.activation_checkpointing",                      \
+        SETTING_OPTION(                                                                            \
+            type, "seq-len", "T", "train.seq_len", "Tokens of a sequence, as 4096 or 8k"),         \
+        SETTING_OPTION(                                                                            \
+            type, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),          \
+        SETTING_OPTION(type, "checkpointing", "C", "train.activation_checkpointing",               \
             "none, full, selective or core_attn"),                                                 \
-        SETTING(type, "attention", "A", "train.attention", "naive or flash"),                      \
-        SETTING(type, "optimizer", "O", "train.optimizer", "As in adamw"),                         \
-        SETTING(type, "stack", "FILE", "stack", "Stack profile, or its name, as megatron-core"),   \
-        SETTING(type, "tensor", "N", "parallelism.tensor", "GPUs of tensor parallelism"),          \
-        SETTING(type, "context", "N", "parallelism.context", "GPUs of context parallelism"),       \
-        SETTING(type, "pipeline", "N", "parallelism.pipeline", "Stages of a pipeline"),            \
-        SETTING(type, "virtual", "N", "parallelism.virtual", "Model chunks of a stage"),           \
-        SETTING(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism"),          \
-        SETTING(type, "expert-tensor", "N", "parallelism.expert_tensor",                           \
+        SETTING_OPTION(type, "attention", "A", "train.attention", "naive or flash"),               \
+        SETTING_OPTION(type, "optimizer", "O", "train.optimizer", "As in adamw"),                  \
+        SETTING_OPTION(                                                                            \
+            type, "stack", "FILE", "stack", "Stack profile, or its name, as megatron-core"),       \
+        SETTING_OPTION(type, "tensor", "N", "parallelism.tensor", "GPUs of tensor parallelism"),   \
+        SETTING_OPTION(                                                                            \
+            type, "context", "N", "parallelism.context", "GPUs of context parallelism"),           \
+        SETTING_OPTION(type, "pipeline", "N", "parallelism.pipeline", "Stages of a pipeline"),     \
+        SETTING_OPTION(type, "virtual", "N", "parallelism.virtual", "Model chunks of a stage"),    \
+        SETTING_OPTION(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism"),   \
+        SETTING_OPTION(type, "expert-tensor", "N", "parallelism.expert_tensor",                    \
             "GPUs that share an expert's width"),                                                  \
-        SETTING(type, "lora", "RANK", "train.lora_rank",                                           \
+        SETTING_OPTION(type, "lora", "RANK", "train.lora_rank",                                    \
             "Train adapters of this rank on a frozen model"),                                      \
         {"no-noise", NULL,                                                                         \
             "GPUs, hosts and network without variation: much faster of many GPUs (noise=off)",     \
             OPTION_SETTING, .member = offsetof(type, overrides), .path = "noise", .text = "off"},  \
-        SETTING(type, "fold", "F", "run.fold",                                                     \
+        SETTING_OPTION(type, "fold", "F", "run.fold",                                              \
             "slowest: with noise the nodes of the slowest GPUs alone, faster"),                    \
         FORCE_MODEL(type)
 /* --force of a command that reads a model into struct overrides `overrides` of type. */

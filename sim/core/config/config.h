@@ -14,6 +14,7 @@
 #ifndef FLOPCAST_CONFIG_CONFIG_H
 #define FLOPCAST_CONFIG_CONFIG_H
 
+#include "base/settings.h"
 #include "base/arena.h"
 #include "base/files.h"
 #include "base/quantity.h"
@@ -146,6 +147,19 @@ struct config_table {
     {                                                                                              \
         .what = (what_), .fields = (list), .n_fields = sizeof(list) / sizeof *(list)               \
     }
+/* Entries of a list of settings, SETTING_FIELD (base/settings.h). */
+#define SETTING_FIELD_(kind_, key_, owner, member, ...)                                            \
+    {.key = (key_),                                                                                \
+        .type = FIELD_##kind_,                                                                     \
+        .offset = offsetof(struct owner, member),                                                  \
+        .help = __VA_ARGS__},
+#define SETTING_FIELD_OF(kind, key, owner, member, ...)                                            \
+    SETTING_FIELD_(kind, key, owner, member, __VA_ARGS__)
+#define SETTING_FIELD_AS(kind, key, member, value, ...)                                            \
+    SETTING_FIELD_OF(kind, key, SETTINGS_OF, member, __VA_ARGS__)
+#define SETTING_FIELD(kind, member, value, ...)                                                    \
+    SETTING_FIELD_OF(kind, #member, SETTINGS_OF, member, __VA_ARGS__)
+#define SETTING_FIELD_IN SETTING_FIELD_AS
 
 /* Where each value that was set comes from. Paths are dotted ("train.micro_batch") and made of
  * keys, never of aliases; a later entry wins over an earlier one. */

@@ -31,7 +31,10 @@ const char *const exec_status_names[] = {"ok", "oom", NULL};
 
 struct exec_options exec_default_options(void)
 {
-    return (struct exec_options){.steps = 2, .warmup_steps = 2, .seed = 1, .fold = FOLD_AUTO};
+    return (struct exec_options){
+#define SETTINGS SETTING_DEFAULT
+#include "exec/run_settings.h"
+    };
 }
 
 void exec_be_quiet(struct exec_options *options)

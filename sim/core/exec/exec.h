@@ -91,6 +91,7 @@
 #ifndef FLOPCAST_EXEC_EXEC_H
 #define FLOPCAST_EXEC_EXEC_H
 
+#include "base/settings.h"
 #include "base/units.h"
 #include "exec/hbm.h"
 #include "fabric/degrade.h"
@@ -99,28 +100,14 @@
 
 #include <stdbool.h>
 
-struct noise_options { /* the defaults are the cluster's own quantities; all 0 = off */
-    double gpu_speed_spread, kernel_jitter, network_jitter, host_jitter;
-    /* Where a GPU stands among its kind is one constant of the chip, and kernels follow it by what
-     * limits them: those at the power limit (kernel_power_limited()) by gpu_speed_spread, other
-     * compute by gpu_speed_spread_below, bytes of HBM not at all. */
-    double gpu_speed_spread_below;
-    /* Slow machines, the tail that the normal distribution of gpu_speed_spread does not have: each
-     * host is slow with the probability straggler_share, and kernels take longer on its GPUs by
-     * straggler_slowdown. None where gpu_speed_spread is 0: GPUs are alike then. */
-    double straggler_share, straggler_slowdown;
+struct noise_options {
+#define SETTINGS SETTING_MEMBER
+#include "exec/noise_settings.h"
     /* GPUs of a job differ as n draws of a normal distribution do in the mean (rng_normal_scores),
      * and nobody is slow but slow_hosts hosts: the typical cluster without slow hosts, or with
-     * these. Whose probabilities scenario_simulate() weights them by (scenario/lottery.h).
-     * drawn_speeds: one by one, hosts that are slow too, with the luck of a single cluster, which
-     * in a job of 8 GPUs is 0.6 of the spread; slow_hosts are slow besides. */
+     * these, whose probabilities scenario_simulate() weights them by (scenario/lottery.h). With
+     * drawn_speeds they are slow besides. */
     int64_t slow_hosts;
-    bool drawn_speeds;
-    /* Garbage collection in Python: a rank's host thread stands still for host_pause_s, at times
-     * that are host_pause_interval_s apart in the mean and independent of each other and of other
-     * ranks (exponential gaps). It does so where it begins a step or goes on after it was blocked.
-     * Both 0: none, as where training loops collect on all ranks at once. */
-    double host_pause_s, host_pause_interval_s;
 };
 
 /* Whether anything varies: ranks are then simulated one by one. */
@@ -140,11 +127,8 @@ struct exec_progress {
 struct exec_reference;
 
 struct exec_options {
-    int64_t steps;        /* measured */
-    int64_t warmup_steps; /* run before, not measured: at least this number (above); default 2 */
-    int64_t seed;
-    int fold; /* enum exec_fold: auto folds when there is no noise, and as slowest of large jobs
-                 with it */
+#define SETTINGS SETTING_MEMBER
+#include "exec/run_settings.h"
     const struct exec_reference *reference; /* borrowed; NULL: the run has its own */
     struct exec_progress *progress;         /* borrowed; NULL: nobody asks */
     struct hbm_options allocator;

@@ -36,6 +36,7 @@
 #ifndef FLOPCAST_EXEC_HBM_H
 #define FLOPCAST_EXEC_HBM_H
 
+#include "base/settings.h"
 #include "base/status.h"
 #include "base/vec.h"
 #include "plan/plan.h"
@@ -64,13 +65,9 @@ typedef VEC(struct hbm_size) hbm_pool; /* by size */
 /* MiB of kLargeBuffer: what is asked of the GPU for requests of 1 to 10 MiB. */
 enum { HBM_LARGE_BUFFER_MIB = 20 };
 
-/* PYTORCH_CUDA_ALLOC_CONF, and torch.cuda.set_per_process_memory_fraction. */
 struct hbm_options {
-    bool expandable_segments;
-    int64_t max_split_size_mb;           /* above HBM_LARGE_BUFFER_MIB; 0: unlimited */
-    double garbage_collection_threshold; /* of what the process may take; 0: none. Without the next
-                                            it does nothing */
-    double memory_fraction; /* of the GPU's memory that segments may take; 0: not set */
+#define SETTINGS SETTING_MEMBER
+#include "exec/allocator_settings.h"
 };
 
 struct hbm {

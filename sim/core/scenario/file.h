@@ -18,32 +18,6 @@ extern const struct config_table scenario_file_table;
 extern const struct config_table scenario_framework_table;
 extern const struct config_table scenario_host_table; /* doubles of struct host_options */
 
-/* The keys of section host, each once: X(key, member of struct host_options, dimension, most,
- * help). */
-#define HOST_COSTS(X)                                                                              \
-    X("kernel_issue", kernel_issue_s, DIM_SECONDS, 3600, "host time of one eager operation")       \
-    X("backward_issue", backward_issue_s, DIM_SECONDS, 3600,                                       \
-        "host time of one kernel of the autograd engine")                                          \
-    X("collective_issue", collective_issue_s, DIM_SECONDS, 3600, "host time of one collective")    \
-    X("collective_check", collective_check_s, DIM_SECONDS, 3600,                                   \
-        "host time of one collective for each rank of its group, as "                              \
-        "TORCH_DISTRIBUTED_DEBUG=DETAIL takes")                                                    \
-    X("collective_check_in_node", collective_check_in_node, DIM_FRACTION, 1,                       \
-        "what of that a rank takes that shares the node of the group's first")                     \
-    X("view", view_s, DIM_SECONDS, 3600, "host time of one view of a tensor, in a loop in Python") \
-    X("expert_launch", expert_launch_s, DIM_SECONDS, 3600,                                         \
-        "host time of each further expert in a grouped GEMM that starts a kernel an expert; 0: "   \
-        "one kernel for all")                                                                      \
-    X("inner_issue", inner_issue_s, DIM_SECONDS, 3600,                                             \
-        "host time of each further kernel or copy that one call into C++ launches, as pieces of "  \
-        "user_buffers are; "                                                                       \
-        "0: as any other")                                                                         \
-    X("unit_hook", unit_hook_s, DIM_SECONDS, 3600,                                                 \
-        "host time of one hook of an FSDP unit or DDP bucket")                                     \
-    X("pass", pass_s, DIM_SECONDS, 3600,                                                           \
-        "host time of one pass of a micro-batch through a model chunk, beside its operations")     \
-    X("step", step_s, DIM_SECONDS, 3600, "host time once a step: data loader, zero_grad, scheduler")
-
 /* ---- parallelism.c ---- */
 
 /* A key that asks for tensor, pipeline, context, sequence or expert parallelism, in any framework's

@@ -103,8 +103,6 @@ struct scenario_published {
                              "cluster.topology"; else NULL */
 };
 
-enum { SCENARIO_HOST_COSTS = 11 }; /* keys of section host */
-
 /* One point: the scenario with its sweep values put in, its inputs loaded. */
 struct scenario_point {
     const char *file; /* of the scenario */
@@ -115,7 +113,7 @@ struct scenario_point {
     struct model model;
     /* Section host as the stack profile has it, with its evidence; unset: the profile is silent, or
      * the scenario says something else. options.strategy.host has the values. */
-    struct quantity stack_host[SCENARIO_HOST_COSTS];
+    struct quantity stack_host[HOST_COSTS];
     struct scenario_published published;
 };
 

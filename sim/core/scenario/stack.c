@@ -7,8 +7,8 @@
  *
  * Section host has two forms. As settings.host it is a choice without evidence; as host it is a
  * sourced number that samples draw by its error (sample.c). One cost may stand in one of them only.
- * Host costs are indexed by HOST_COSTS of file.h, in the same order in all tables: that list makes
- * the fields here, the struct's members, and the index. */
+ * Host costs are indexed by strategy/host_settings.h, in the same order in all tables: that list
+ * makes the fields here, the struct's members, and the index. */
 #include "scenario/stack.h"
 
 #include "scenario/file.h"
@@ -55,19 +55,15 @@ static const struct config_field arch_fields[HW_ARCHS] = {ARCH(0, "Volta"), ARCH
 static const struct config_table arch_table =
     CONFIG_TABLE("the architectures of a stack", arch_fields);
 
-#define INDEX(key_, member, dimension_, most, help_) INDEX_##member,
-enum { HOST_COSTS(INDEX) N_HOST };
-_Static_assert(
-    (int)N_HOST == (int)SCENARIO_HOST_COSTS, "scenario.h counts the keys of section host");
-#define COST(key_, member, dimension_, most, help_)                                                \
-    [INDEX_##member] = {.key = key_,                                                               \
+#define SETTING_COST_AS(kind, key_, member, value, ...)                                            \
+    {.key = (key_),                                                                                \
         .type = FIELD_SOURCED,                                                                     \
-        .offset = INDEX_##member * sizeof(struct quantity),                                        \
-        .help = help_,                                                                             \
-        .dimension = dimension_,                                                                   \
-        .min = 0,                                                                                  \
-        .max = most},
-static const struct config_field stack_host_fields[] = {HOST_COSTS(COST)};
+        .offset = HOST_INDEX_##member * sizeof(struct quantity),                                   \
+        .help = __VA_ARGS__},
+static const struct config_field stack_host_fields[] = {
+#define SETTINGS SETTING_COST
+#include "strategy/host_settings.h"
+};
 const struct config_table stack_host_table = CONFIG_TABLE("the host of a stack", stack_host_fields);
 
 static const struct config_field stack_fields[] = {
@@ -108,7 +104,7 @@ struct stack stack_default(void)
 /* Which cost of section host the path names; -1: none. */
 static int host_cost(const char *path)
 {
-    for (int i = 0; strncmp(path, "host.", strlen("host.")) == 0 && i < N_HOST; i++)
+    for (int i = 0; strncmp(path, "host.", strlen("host.")) == 0 && i < HOST_COSTS; i++)
         if (strcmp(path + strlen("host."), stack_host_fields[i].key) == 0)
             return i;
     return -1;
@@ -126,7 +122,7 @@ static const struct config_origin *find_given(const struct stack *stack, const c
 static enum status stack_check_host(const struct stack *stack, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (int i = 0; i < N_HOST; i++) {
+    for (int i = 0; i < HOST_COSTS; i++) {
         char path[64];
         snprintf(path, sizeof path, "settings.host.%s", stack_host_fields[i].key);
         const struct config_origin *setting = find_given(stack, path);

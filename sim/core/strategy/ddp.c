@@ -232,27 +232,16 @@ static void ddp_step_ends(struct emit *emit)
 
 /* ---- settings ---- */
 
-#define DDP(key_, type_, member, help_) CONFIG_FIELD(key_, type_, struct ddp_options, member, help_)
 static const struct config_field ddp_fields[] = {
-    {DDP("bucket_cap", FIELD_NUMBER, bucket_cap_bytes, "bucket_cap_mb"), .dimension = DIM_BYTES,
-        .min = 1, .max = 0x1p50},
-    {DDP("first_bucket", FIELD_NUMBER, first_bucket_bytes, "size of the first bucket"),
-        .dimension = DIM_BYTES, .min = 1, .max = 0x1p50},
-    {DDP("gradient_as_bucket_view", FIELD_BOOL, gradient_as_bucket_view,
-        "gradients live in the buckets")},
-    {DDP("broadcast_buffers", FIELD_BOOL, broadcast_buffers,
-        "a step begins with rank 0's statistics of BatchNorm")},
-    {DDP("zero_grad", FIELD_BOOL, zero_grad,
-        "gradients are let go of after a step; false: they add up")},
-    {DDP("divide_buckets", FIELD_BOOL, divide_buckets,
-        "a bucket is divided by a pass over it, as PyTorch did before 1.6")},
+#define SETTINGS SETTING_FIELD
+#include "strategy/ddp_settings.h"
 };
 const struct config_table ddp_table = CONFIG_TABLE("'ddp'", ddp_fields);
 
-const struct ddp_options ddp_defaults = {.bucket_cap_bytes = 25 * 0x1p20,
-    .first_bucket_bytes = 0x1p20,
-    .broadcast_buffers = true,
-    .zero_grad = true};
+const struct ddp_options ddp_defaults = {
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/ddp_settings.h"
+};
 
 const struct data_parallel ddp_hooks = {.state_size = sizeof(struct ddp),
     .label = "DDP",

@@ -560,48 +560,16 @@ const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", 
 const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16", NULL};
 const char *const reshard_after_forward_names[] = {"default", "always", "never", NULL};
 
-#define FSDP(key_, type_, member, help_)                                                           \
-    CONFIG_FIELD(key_, type_, struct fsdp_options, member, help_)
 static const struct config_field fsdp_fields[] = {
-    {FSDP("sharding_strategy", FIELD_ENUM, sharding_strategy,
-         "as in torch.distributed.fsdp.ShardingStrategy"),
-        .names = sharding_strategy_names},
-    {FSDP(
-         "backward_prefetch", FIELD_ENUM, backward_prefetch, "when backward gathers the next unit"),
-        .names = backward_prefetch_names},
-    {FSDP("reduce_dtype", FIELD_ENUM, reduce_dtype, "number format that gradients travel in"),
-        .names = reduce_dtype_names},
-    {FSDP("limit_all_gathers", FIELD_BOOL, limit_all_gathers,
-         "version 1: the host waits before it gathers too far ahead"),
-        .when = "fsdp.version = 1"},
-    {FSDP("forward_prefetch", FIELD_BOOL, forward_prefetch, "forward gathers the next unit early")},
-    {FSDP("cpu_offload", FIELD_BOOL, cpu_offload,
-        "shards, their gradients and the optimizer live in host memory")},
-    {FSDP("no_sync", FIELD_BOOL, no_sync, "accumulate gradients without communication")},
-    {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
-         "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
-        .when = "fsdp.sharding_strategy = HYBRID_SHARD | _HYBRID_SHARD_ZERO2", .min = 0,
-        .max = STRATEGY_MAX_GPUS},
-    {FSDP("reshard_after_forward", FIELD_ENUM, reshard_after_forward,
-         "version 2: blocks are gathered again in backward; default: as the sharding strategy "
-         "says, in a pipeline never"),
-        .when = "fsdp.version = 2", .names = reshard_after_forward_names},
-    {FSDP("float8_all_gather", FIELD_BOOL, float8_all_gather,
-        "version 2, fp8_recipe tensorwise: the matrices of blocks are gathered in FP8")},
-    {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard"), .min = 1,
-        .max = 2},
-    {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"),
-        .when = "fsdp.version = 1", .min = 1, .max = 1024},
+#define SETTINGS SETTING_FIELD
+#include "strategy/fsdp_settings.h"
 };
 const struct config_table fsdp_table = CONFIG_TABLE("'fsdp'", fsdp_fields);
 
-const struct fsdp_options fsdp_defaults = {.sharding_strategy = FULL_SHARD,
-    .backward_prefetch = BACKWARD_PRE,
-    .reduce_dtype = REDUCE_PARAM_DTYPE,
-    .limit_all_gathers = true,
-    .no_sync = false,
-    .version = 1,
-    .max_inflight_all_gathers = 2};
+const struct fsdp_options fsdp_defaults = {
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/fsdp_settings.h"
+};
 
 static const char *fsdp_label_of(const struct strategy_options *options)
 {

@@ -223,21 +223,16 @@ static void internevo_step_begins(struct emit *emit)
 
 /* ---- settings ---- */
 
-#define INTERNEVO(key_, type_, help_)                                                              \
-    CONFIG_FIELD(#key_, type_, struct internevo_options, key_, help_)
 static const struct config_field internevo_fields[] = {
-    {INTERNEVO(zero1, FIELD_INT, "GPUs that share the optimizer's states; 0 or less: all"),
-        .min = -1, .max = STRATEGY_MAX_GPUS},
-    {INTERNEVO(reduce_bucket_size, FIELD_INT, "elements of gradients reduced at once"), .min = 1,
-        .max = 0x1p50},
-    {INTERNEVO(overlap_sync_grad, FIELD_BOOL, "reduce while backward goes on")},
-    {INTERNEVO(
-        overlap_sync_param, FIELD_BOOL, "broadcast weights while the next forward pass goes on")},
+#define SETTINGS SETTING_FIELD
+#include "strategy/internevo_settings.h"
 };
 const struct config_table internevo_table = CONFIG_TABLE("'internevo'", internevo_fields);
 
 const struct internevo_options internevo_defaults = {
-    .zero1 = -1, .reduce_bucket_size = 1 << 29, .overlap_sync_grad = true};
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/internevo_settings.h"
+};
 
 static int internevo_shard_ranks(
     const struct strategy_options *options, const struct hw *hw, int ranks)

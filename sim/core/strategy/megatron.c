@@ -577,67 +577,16 @@ const char *const megatron_outer_names[] = {"no_shard", "optim", NULL};
 const char *const megatron_sharding_names[] = {
     "no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 
-#define MEGATRON(key_, type_, help_)                                                               \
-    CONFIG_FIELD(#key_, type_, struct megatron_options, key_, help_)
 static const struct config_field megatron_fields[] = {
-    {MEGATRON(use_distributed_optimizer, FIELD_BOOL,
-         "gradients are reduce-scattered, the optimizer's state is sharded, weights are gathered"),
-        .when = "megatron.use_megatron_fsdp = false"},
-    {MEGATRON(overlap_grad_reduce, FIELD_BOOL,
-        "buckets of gradients are reduced while backward goes on")},
-    {MEGATRON(overlap_param_gather, FIELD_BOOL,
-        "weights are gathered in the next forward pass, bucket by bucket")},
-    {MEGATRON(grad_reduce_in_fp32, FIELD_BOOL, "gradients are added up and reduced in FP32"),
-        .alias = "accumulate_allreduce_grads_in_fp32"},
-    {MEGATRON(check_for_nan_in_grad, FIELD_BOOL,
-        "the norm of each bucket is taken before it is reduced")},
-    {MEGATRON(
-        average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
-    {MEGATRON(fp8_param_gather, FIELD_BOOL,
-         "precision fp8_mixed and fp4_mixed: weights that multiply in FP8 or NVFP4 are kept and "
-         "gathered in it, beside the FP32 shards"),
-        .when = "train.precision = fp8_mixed | fp4_mixed"},
-    {MEGATRON(fp8_amax_reduce, FIELD_BOOL,
-         "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks "
-         "after each pass of a micro-batch through a chunk (TransformerEngine's delayed scaling "
-         "with Megatron-Core, 2023 to 2025)"),
-        .when = "train.precision = fp8_mixed"},
-    {MEGATRON(overlap_moe_expert_parallel_comm, FIELD_BOOL,
-        "the forward pass of a micro-batch and the backward pass of another are launched in turns, "
-        "each one's kernels beside the other's exchanges of experts' tokens; in a pipeline with "
-        "parallelism.virtual of 2 and more")},
-    {MEGATRON(bucket_size, FIELD_INT,
-         "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
-        .min = 0, .max = 0x1p50},
-    {MEGATRON(use_megatron_fsdp, FIELD_BOOL, "Megatron-FSDP in place of DistributedDataParallel")},
-    {MEGATRON(data_parallel_sharding_strategy, FIELD_ENUM,
-         "Megatron-FSDP: what is sharded; optim: the optimizer's state, grads: gradients, params: "
-         "weights"),
-        .when = "megatron.use_megatron_fsdp = true", .names = megatron_sharding_names},
-    {MEGATRON(suggested_communication_unit_size, FIELD_INT,
-         "Megatron-FSDP: elements that are gathered or reduced at once; 0: two units, and 10^9 at "
-         "least"),
-        .when = "megatron.use_megatron_fsdp = true", .min = 0, .max = 0x1p50},
-    {MEGATRON(
-         fsdp_double_buffer, FIELD_BOOL, "Megatron-FSDP: buffers of two units for the whole run"),
-        .when = "megatron.use_megatron_fsdp = true & megatron.data_parallel_sharding_strategy = "
-                "optim_grads_params"},
-    {MEGATRON(num_distributed_optimizer_instances, FIELD_INT,
-         "Megatron-FSDP: copies of what is sharded, with an all-reduce between them once a step "
-         "(HSDP); 0: one"),
-        .min = 0, .max = STRATEGY_MAX_GPUS},
-    {MEGATRON(outer_dp_sharding_strategy, FIELD_ENUM,
-         "Megatron-FSDP: optim shards the optimizer's state over these copies, too"),
-        .when = "megatron.num_distributed_optimizer_instances > 1", .names = megatron_outer_names},
-    {MEGATRON(exp_avg_dtype, FIELD_ENUM,
-         "Adam's first moments, as TransformerEngine's FusedAdam keeps them"),
-        .names = moment_dtype_names},
-    {MEGATRON(exp_avg_sq_dtype, FIELD_ENUM, "and its second ones"), .names = moment_dtype_names},
+#define SETTINGS SETTING_FIELD
+#include "strategy/megatron_settings.h"
 };
 const struct config_table megatron_table = CONFIG_TABLE("'megatron'", megatron_fields);
 
 const struct megatron_options megatron_defaults = {
-    .grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true};
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/megatron_settings.h"
+};
 
 static bool is_fsdp(const struct strategy_options *options)
 {

@@ -272,23 +272,16 @@ static void nanotron_setup(struct emit *emit)
 
 /* ---- settings ---- */
 
-#define NANOTRON(key_, type_, member, help_)                                                       \
-    CONFIG_FIELD(key_, type_, struct nanotron_options, member, help_)
 static const struct config_field nanotron_fields[] = {
-    {NANOTRON("zero_stage", FIELD_INT, zero_stage,
-         "0: DDP, 1: the optimizer's state is sharded, gradients are all-reduced in one go"),
-        .min = 0, .max = 1},
-    {NANOTRON("ddp_bucket_cap", FIELD_NUMBER, ddp_bucket_cap_bytes,
-         "ddp_bucket_cap_mb, of gradients in BF16"),
-        .dimension = DIM_BYTES, .min = 1, .max = 0x1p50},
-    {NANOTRON("cuda_device_max_connections", FIELD_INT, cuda_device_max_connections,
-         "CUDA_DEVICE_MAX_CONNECTIONS: 1, kernels start in the order of their issue; 0: not set"),
-        .min = 0, .max = 32},
+#define SETTINGS SETTING_FIELD
+#include "strategy/nanotron_settings.h"
 };
 const struct config_table nanotron_table = CONFIG_TABLE("'nanotron'", nanotron_fields);
 
 const struct nanotron_options nanotron_defaults = {
-    .ddp_bucket_cap_bytes = 25 * 0x1p20, .cuda_device_max_connections = 1};
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/nanotron_settings.h"
+};
 
 static const char *nanotron_label_of(const struct strategy_options *options)
 {

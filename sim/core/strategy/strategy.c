@@ -43,45 +43,26 @@ const struct strategy_word *strategy_word(const char *name)
     return NULL;
 }
 
-/* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's
- * Nsight guide gives about 20 us for an elementwise launch round trip on V100; the tiny-kernel rows
- * of results/measured/launch.csv give 2.6 us of it to the driver); autograd runs in C++ at about
- * half. FSDP's hooks run some hundred lines of Python. A view (narrow, a slice) launches nothing: a
- * binding, a dispatch and an object, 1.5 to 3 us. To be measured (issue 3). */
 #define STRATEGY_DEFAULTS(key, name, help) .name = name##_defaults,
 struct strategy_options strategy_default_options(void)
 {
-    return (struct strategy_options){
-        .kind = STRATEGY_FSDP,
-        .train = {.grad_accum = 1,
-            .precision = PRECISION_BF16_MIXED,
-            .optimizer = OPTIMIZER_ADAMW,
-            .optimizer_impl = OPTIMIZER_FOREACH,
-            .activation_checkpointing = CHECKPOINT_NONE,
-            .checkpoint_interval = 1,
-            .recompute_num_layers = 1,
-            .checkpoint_early_stop = true,
-            .attention = ATTENTION_NAIVE,
-            .expert_imbalance = 1,
-            .expert_seed = 1,
-            .moe_permute_fusion = true,
-            .moe_deepep_num_sms = 20,
-            .moe_hybridep_num_sms = 16},
+    return (struct strategy_options){.kind = STRATEGY_FSDP,
+        .train =
+            {
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/train_settings.h"
+            },
         .parallelism =
-            {.model = {.tensor = 1, .context = 1, .expert = 1, .tensor_overlap = TENSOR_ASYNC},
-                .pipeline = 1,
-                .virtual_stages = 1,
-                .first_layers = -1,
-                .last_layers = -1,
-                .batch_p2p_sync = true},
-        STRATEGY_SECTIONS(STRATEGY_DEFAULTS).host = {.kernel_issue_s = 10e-6,
-            .backward_issue_s = 5e-6,
-            .collective_issue_s = 30e-6,
-            .collective_check_in_node = 1,
-            .view_s = 2e-6,
-            .unit_hook_s = 100e-6,
-            .step_s = 1e-3},
-    };
+            {
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/parallelism_settings.h"
+            },
+        .host =
+            {
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/host_settings.h"
+            },
+        STRATEGY_SECTIONS(STRATEGY_DEFAULTS)};
 }
 
 const char *strategy_label(const struct strategy_options *options)

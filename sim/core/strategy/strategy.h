@@ -3,6 +3,7 @@
 #ifndef FLOPCAST_STRATEGY_STRATEGY_H
 #define FLOPCAST_STRATEGY_STRATEGY_H
 
+#include "base/settings.h"
 #include "config/config.h"
 #include "hw/hw.h"
 #include "mesh/mesh.h"
@@ -78,77 +79,9 @@ extern const char
                               1]; /* "contiguous", "channels_last", "channels_last_amp" */
 
 struct train_options {
-    int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
-    /* Sequences of a GPU to a step, as Composer's device_train_batch_size. 0: micro_batch x
-     * grad_accum. grad_accum follows from it, and is 1 (not said) or what follows. */
-    int64_t device_batch;
+#define SETTINGS SETTING_MEMBER
+#include "strategy/train_settings.h"
     struct document_options documents; /* of which sequences are packed; {0}: each is one */
-    int64_t global_batch; /* sequences of all ranks to a step; 0: not said. device_batch follows
-                             from it */
-    int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy,
-        fusion;
-    const char *recompute_modules; /* Megatron-LM's, as in "moe,layernorm" (model/recompute.h);
-                                      NULL: none */
-    int rotary, fp8_recipe;        /* enum rotary_kind, enum fp8_recipe */
-    int compiled;                  /* enum compiled_part */
-    int memory_format;             /* enum image_format */
-    int64_t checkpoint_interval;  /* of this many blocks one is checkpointed (torchtitan's selective
-                                     "2"); 1: all */
-    int recompute_method;         /* enum recompute_method */
-    int64_t recompute_num_layers; /* 1 */
-    bool checkpoint_early_stop;   /* recomputation ends with the last tensor that backward needs:
-                                     PyTorch 2.1 and later with use_reentrant=False. Before, and
-                                     with use_reentrant=True, all of it is run */
-    bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out
-                       and outlive the step */
-    bool muon_distributed; /* optimizer muon: each matrix is one rank's, see strategy/muon.h */
-    bool weight_decay; /* of SGD, added to the gradients by a separate pass; AdamW and Lion always
-                          have one */
-    bool drop_logits, neftune; /* see model_workload */
-    bool clip_grad_norm;       /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own);
-                                  DeepSpeed and InternEvo compute the norm in any case */
-    /* enum cuda_graphs. The first op of a graph costs the host what it costs in any case, as a
-     * module of Python that replays the graph; the others, collectives too, nothing. layer: each
-     * pass through a block (forward, recomputation, backward) is one; what a strategy adds beside
-     * the model's ops is launched as ever. full_iteration: forward and backward passes of all
-     * micro-batches with all that is communicated in them are one, in which the host waits for
-     * nothing (strategy megatron); the optimizer is launched as ever. The model's kernels follow
-     * each other sooner (kernel_work.graphed). Ignored: copies into the graphs' inputs, their
-     * memory, a longer launch of many nodes. */
-    int cuda_graphs;
-    int64_t cpu_offloading_num_layers; /* the first blocks' activations go to host memory, see
-                                          offload.c; 0 */
-    /* Of a mixture of experts, see model_workload: enum expert_kernels, enum token_dispatcher. */
-    int expert_kernels, moe_token_dispatcher_type;
-    int expert_routing; /* enum expert_routing; learned: what is drawn where neither of these is
-                           given */
-    double expert_imbalance; /* 1: balanced */
-    double expert_spread;    /* 0: that one; else drawn, with this seed: */
-    int64_t expert_seed;
-    bool moe_shared_expert_overlap;
-    bool moe_permute_fusion; /* true */
-    bool activation_func_fp8_input_store;
-    bool moe_aux_loss;
-    int moe_flex_dispatcher_backend; /* enum flex_backend */
-    int64_t moe_deepep_num_sms, moe_hybridep_num_sms;
-    double moe_expert_capacity_factor; /* 0: none */
-    bool moe_pad_expert_input_to_capacity;
-    bool moe_router_padding_for_quantization;
-    bool decode_images; /* the host makes each batch out of compressed images while the GPU works on
-                           the one before (DALI, a DataLoader with workers); else batches lie ready
-                         */
-    /* Mixed precision by torch.autocast alone: FP32 parameters, gathered as such by FSDP
-     * (MixedPrecision without param_dtype), activations as model_workload says. Else the model
-     * itself is in low precision (FSDP's param_dtype, Apex's O2, DeepSpeed), its activations all.
-     */
-    bool autocast;
-    /* Low-rank adapters (model_adapt); 0: all parameters are trained. The frozen model is kept as
-     * kernels see it (16 bit in mixed precision), adapters as trained parameters are. qlora:
-     * matrices of the blocks in NF4, and the rest as prepare_model_for_kbit_training leaves it, in
-     * FP32 (arXiv 2305.14314; peft/utils/other.py). */
-    int64_t lora_rank;
-    const char *lora_targets;
-    bool qlora;
 };
 
 enum sharding_strategy {
@@ -181,73 +114,30 @@ extern const char
     *const reshard_after_forward_names[RESHARD_COUNT + 1]; /* "default", "always", "never" */
 
 struct fsdp_options {
-    int sharding_strategy, backward_prefetch, reduce_dtype;
-    int reshard_after_forward; /* enum reshard_after_forward; version 2 */
-    bool limit_all_gathers, forward_prefetch;
-    bool cpu_offload; /* CPUOffload(offload_params=True): shards, gradients and optimizer on the
-                         host */
-    bool no_sync;     /* gradient accumulation without communication but on the last micro-step */
-    int64_t
-        sharding_group_size; /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
-    int64_t version; /* 1: FullyShardedDataParallel; 2: fully_shard, parameter by parameter */
-    int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
-    bool float8_all_gather; /* version 2, FP8 tensorwise: matrices of blocks are cast before they
-                               are gathered, by scales that are computed after the optimizer's step
-                               for all of them (torchao's enable_fsdp_float8_all_gather with
-                               precompute_float8_dynamic_scale_for_fsdp) */
+#define SETTINGS SETTING_MEMBER
+#include "strategy/fsdp_settings.h"
 };
 
 struct ddp_options {
-    double bucket_cap_bytes, first_bucket_bytes; /* 25 MiB, 1 MiB */
-    bool gradient_as_bucket_view;
-    bool broadcast_buffers; /* true */
-    bool zero_grad; /* true; false: the training loop never lets go of gradients, which add up */
-    bool divide_buckets; /* false; true: a pass over each bucket before it is reduced, PyTorch
-                            before 1.6 */
+#define SETTINGS SETTING_MEMBER
+#include "strategy/ddp_settings.h"
 };
 
-/* What the host pays, in seconds (see host thread in exec.h). */
 struct host_options {
-    double kernel_issue_s;     /* one eager op in forward, recomputation and optimizer (Python) */
-    double backward_issue_s;   /* one kernel of the autograd engine (C++) */
-    double collective_issue_s; /* one collective through ProcessGroupNCCL */
-    double
-        collective_check_s; /* beside that, once for each rank of the group: a wrapper compares what
-                               ranks call before they call it, as TORCH_DISTRIBUTED_DEBUG=DETAIL
-                               does; 0. Ignored: that hosts meet */
-    double collective_check_in_node; /* what of that a rank takes that shares the node of the
-                                      * group's first, which asks all in turn: messages between them
-                                      * do not cross the network: 1 */
-    double view_s;          /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
-    double expert_launch_s; /* each further matrix of a grouped GEMM of experts that starts a kernel
-                             * for each, as TransformerEngine does; the gradient of each is then an
-                             * operation of autograd's (backward_issue_s); 0: one kernel for all */
-    double inner_issue_s;   /* each further kernel or copy that the call of the one before it
-                             * launches, in C++ (model_op.inner); 0: kernel_issue_s,
-                             * backward_issue_s, collective_issue_s */
-    double unit_hook_s; /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
-    double
-        pass_s; /* once for each forward or backward pass of a micro-batch through a model chunk: an
-                   engine's instructions, its batches and timers (DeepSpeed's PipelineEngine); 0 */
-    double step_s; /* data loader, zero_grad, scheduler, once a step */
+#define SETTINGS SETTING_MEMBER
+#include "strategy/host_settings.h"
+};
+/* Their places in a list. */
+enum {
+#define SETTING_HOST_INDEX_AS(kind, key, member, ...) HOST_INDEX_##member,
+#define SETTINGS SETTING_HOST_INDEX
+#include "strategy/host_settings.h"
+    HOST_COSTS
 };
 
-/* DeepSpeed's zero_optimization; sizes in elements, as there. */
 struct zero_options {
-    int64_t stage; /* 1: optimizer states are sharded, 2: gradients too, 3: parameters too; 0: see
-                      zero_off.c */
-    int64_t reduce_bucket_size, allgather_bucket_size; /* 5e8; 1 at least */
-    int overlap_comm;                     /* enum overlap_comm: null is true for stage 3 only */
-    bool use_multi_rank_bucket_allreduce; /* true (2023 and later): stages 1 and 2, see zero.c */
-    int64_t stage3_prefetch_bucket_size;  /* 5e7 */
-    int64_t
-        stage3_param_persistence_threshold; /* 1e5: smaller parameters stay whole on every GPU */
-    int64_t stage3_max_live_parameters; /* 1e9: nothing is prefetched when this many are gathered */
-    int stage3_fetch;                   /* enum stage3_fetch: what the version does, see zero.c */
-    int64_t
-        stage3_max_reuse_distance; /* 1e9: what is needed again within this many is not released */
-    bool offload_optimizer; /* ZeRO-Offload: FP32 weights and moments on the host, DeepSpeedCPUAdam
-                             */
+#define SETTINGS SETTING_MEMBER
+#include "strategy/zero_settings.h"
 };
 enum stage3_fetch { FETCH_TRACE, FETCH_BLOCKING, FETCH_COUNT };
 extern const char
@@ -255,12 +145,9 @@ extern const char
 enum overlap_comm { OVERLAP_NULL, OVERLAP_FALSE, OVERLAP_TRUE, OVERLAP_COUNT };
 extern const char *const overlap_comm_names[OVERLAP_COUNT + 1]; /* "null", "false", "true" */
 
-/* InternEvo's parallel.zero1 and hybrid_zero_optimizer. */
 struct internevo_options {
-    int64_t zero1; /* ranks that share the optimizer's states, 8 for those of a node say; 0 or less:
-                      all; 1: none */
-    int64_t reduce_bucket_size; /* elements */
-    bool overlap_sync_grad, overlap_sync_param;
+#define SETTINGS SETTING_MEMBER
+#include "strategy/internevo_settings.h"
 };
 /* Ranks of a zero1 group in a job. */
 static inline int64_t internevo_zero1_size(const struct internevo_options *options, int64_t gpus)
@@ -268,28 +155,9 @@ static inline int64_t internevo_zero1_size(const struct internevo_options *optio
     return options->zero1 <= 0 || options->zero1 > gpus ? gpus : options->zero1;
 }
 
-/* Megatron-LM's arguments of data parallelism. */
 struct megatron_options {
-    bool use_distributed_optimizer, overlap_grad_reduce, overlap_param_gather;
-    bool grad_reduce_in_fp32;   /* accumulate_allreduce_grads_in_fp32: main_grad is FP32; true */
-    bool check_for_nan_in_grad; /* true */
-    bool average_in_collective; /* ddp_average_in_collective: no pass that scales; false */
-    bool fp8_param_gather; /* weights that multiply in FP8 are kept and gathered in it; false */
-    bool fp8_amax_reduce;  /* the largest values of FP8 tensors are all-reduced in each pass of a
-                              chunk; false */
-    bool overlap_moe_expert_parallel_comm; /* a micro-batch's exchanges beside another's kernels,
-                                              schedule.h; false */
-    int64_t bucket_size; /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of
-                            a group */
-    /* Megatron-FSDP, see megatron_fsdp.c: */
-    bool use_megatron_fsdp, fsdp_double_buffer;
-    int data_parallel_sharding_strategy;         /* enum megatron_sharding */
-    int64_t suggested_communication_unit_size;   /* elements; 0: two units, and 10^9 at least */
-    int64_t num_distributed_optimizer_instances; /* copies of what is sharded; 0: one */
-    int outer_dp_sharding_strategy; /* enum megatron_sharding, up to SHARD_OPTIM: over these copies
-                                     */
-    int exp_avg_dtype, exp_avg_sq_dtype; /* enum moment_dtype: of Adam's moments, by
-                                            --use-precision-aware-optimizer */
+#define SETTINGS SETTING_MEMBER
+#include "strategy/megatron_settings.h"
 };
 enum moment_dtype { MOMENT_FP32, MOMENT_BF16, MOMENT_DTYPE_COUNT };
 extern const char *const moment_dtype_names[MOMENT_DTYPE_COUNT + 1]; /* "fp32", "bf16" */
@@ -299,12 +167,9 @@ extern const char *const megatron_outer_names[]; /* "no_shard", "optim" */
 extern const char
     *const megatron_sharding_names[]; /* "no_shard", "optim", "optim_grads", "optim_grads_params" */
 
-/* nanotron's configuration of data parallelism and optimizer; see nanotron.c. */
 struct nanotron_options {
-    int64_t zero_stage;                  /* 0, 1 */
-    double ddp_bucket_cap_bytes;         /* of BF16 gradients: ddp_bucket_cap_mb, 25 MiB */
-    int64_t cuda_device_max_connections; /* the environment's CUDA_DEVICE_MAX_CONNECTIONS: 1; 0: not
-                                            said */
+#define SETTINGS SETTING_MEMBER
+#include "strategy/nanotron_settings.h"
 };
 
 /* One line a strategy: its kind, its name in scenarios, its hooks (strategy/emit.h). single_device:
@@ -372,26 +237,10 @@ extern const char
     *const partition_method_names[PARTITION_METHOD_COUNT + 1]; /* "uniform", "compute_costs",
                    "type:transformer", "type:transformer|embedding", "split_points", "weighted" */
 
-/* Megatron's and torchtitan's degrees: ranks = tensor x context x pipeline x data. Experts are over
- * ranks of data parallelism, which hold different samples and different experts. */
 struct parallelism_options {
-    struct model_parallel model; /* tensor, sequence, context, expert: see model/model.h */
-    bool scatter_gather;    /* each TP rank sends its part of an activation to the next stage, where
-                             * they gather it (scatter_gather_tensors_in_pipeline of the paper
-                             * of Megatron-LM of 2021) */
-    int64_t pipeline;       /* stages; 1 */
-    int64_t virtual_stages; /* model chunks of a stage (Megatron's virtual pipeline stages); 1 */
-    int schedule;           /* enum pipeline_schedule */
-    int64_t first_layers, last_layers; /* blocks of the first and of the last chunk of the pipeline;
-                                          -1: as the others */
-    bool overlap_p2p_comm;             /* see strategy/pipeline.h */
-    bool batch_p2p_sync;
-    bool p2p_metadata; /* see strategy/pipeline.h */
-    bool pipe_partitioned;
-    double p2p_poll_s;
-    int partition_method; /* enum partition_method */
-    bool merge_outputs;   /* see strategy/pipeline.h */
-    const char *order;    /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
+#define SETTINGS SETTING_MEMBER
+#include "strategy/parallelism_settings.h"
+    struct model_parallel model; /* tensor, sequence, context, expert */
 };
 
 /* A section of settings that some strategy reads: its key, NAME of struct NAME_options, and what it

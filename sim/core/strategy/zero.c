@@ -419,41 +419,9 @@ static void zero_step_ends(struct emit *emit)
 const char *const stage3_fetch_names[] = {"trace", "blocking", NULL};
 const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
-/* elements a collective of the plan: with 10^12 parameters a million collectives */
-enum { MIN_GATHERED = 1000000 };
-/* A bucket of reductions may be small: it takes whole gradients, one at least. 0 of what is
- * prefetched, persists or is reused means nothing is. */
-#define ZERO_FROM(least, key_, help_)                                                              \
-    {                                                                                              \
-        CONFIG_FIELD(#key_, FIELD_INT, struct zero_options, key_, help_), .min = (least),          \
-                                                                          .max = 0x1p50            \
-    }
-#define ZERO(key_, help_) ZERO_FROM(0, key_, help_)
 static const struct config_field zero_fields[] = {
-    {CONFIG_FIELD("stage", FIELD_INT, struct zero_options, stage,
-         "what is sharded: 1, 2 or 3; 0: nothing, by BF16_Optimizer or FP16_Optimizer"),
-        .min = 0, .max = 3},
-    ZERO_FROM(1, reduce_bucket_size, "elements of gradients reduced at once"),
-    ZERO_FROM(MIN_GATHERED, allgather_bucket_size,
-        "stages 1 and 2: elements of parameters gathered at once after the step"),
-    {CONFIG_FIELD("overlap_comm", FIELD_ENUM, struct zero_options, overlap_comm,
-         "reduce while backward goes on"),
-        .names = overlap_comm_names},
-    {CONFIG_FIELD("use_multi_rank_bucket_allreduce", FIELD_BOOL, struct zero_options,
-        use_multi_rank_bucket_allreduce,
-        "stages 1 and 2: a bucket is all-reduced (DeepSpeed since 2023), not its parts reduced to "
-        "their owners")},
-    ZERO(stage3_prefetch_bucket_size, "elements of parameters gathered ahead"),
-    ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
-    {CONFIG_FIELD("offload_optimizer", FIELD_BOOL, struct zero_options, offload_optimizer,
-        "FP32 weights and optimizer states live in host memory, where the CPU steps")},
-    ZERO(stage3_max_live_parameters,
-        "nothing is prefetched while this number of elements is unsharded"),
-    {CONFIG_FIELD("stage3_fetch", FIELD_ENUM, struct zero_options, stage3_fetch,
-         "how stage 3 gathers: trace (DeepSpeed 0.6 and later) or blocking (before)"),
-        .names = stage3_fetch_names},
-    ZERO(stage3_max_reuse_distance,
-        "parameters needed again within this number of elements are not released"),
+#define SETTINGS SETTING_FIELD
+#include "strategy/zero_settings.h"
 };
 static const struct config_table zero_optimization_table =
     CONFIG_TABLE("'zero_optimization'", zero_fields);
@@ -466,15 +434,10 @@ static const struct config_field deepspeed_fields[] = {
 };
 const struct config_table zero_table = CONFIG_TABLE("'deepspeed'", deepspeed_fields);
 
-const struct zero_options zero_defaults = {.stage = 1,
-    .reduce_bucket_size = 500000000,
-    .allgather_bucket_size = 500000000,
-    .overlap_comm = OVERLAP_NULL,
-    .use_multi_rank_bucket_allreduce = true,
-    .stage3_prefetch_bucket_size = 50000000,
-    .stage3_param_persistence_threshold = 100000,
-    .stage3_max_live_parameters = 1000000000,
-    .stage3_max_reuse_distance = 1000000000};
+const struct zero_options zero_defaults = {
+#define SETTINGS SETTING_DEFAULT
+#include "strategy/zero_settings.h"
+};
 
 static const char *zero_label_of(const struct strategy_options *options)
 {

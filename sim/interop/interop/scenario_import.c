@@ -71,8 +71,9 @@ static const struct command_option scenario_import_options[] = {
         AT(import, given.topology)},
     {"gpus", "N", "The number of GPUs, in place of what the files say", OPTION_COUNT,
         AT(import, given.gpus), .most = 1 << 24},
-    SETTING(struct import, "seq-len", "T", "train.seq_len", "Tokens of a sequence"),
-    SETTING(struct import, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),
+    SETTING_OPTION(struct import, "seq-len", "T", "train.seq_len", "Tokens of a sequence"),
+    SETTING_OPTION(
+        struct import, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),
     {"stack", "NAME", "The stack profile, in place of the one that is assumed; none: of none",
         OPTION_TEXT, AT(import, given.stack)},
     {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET,
