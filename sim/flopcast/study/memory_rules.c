@@ -1,7 +1,7 @@
 /* Rules of thumb that courses teach for `flopcast memory --teach`, each beside what is modelled: of
  * weights, gradients and optimizer state by their bytes a parameter (strategy/states.h), of
  * adapters and of what generates text by the model's tensors. */
-#include "cli/memory.h"
+#include "study/memory_job.h"
 #include "strategy/states.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
  * bytes a parameter (states.h). What is subtle: a base in INT8 is simulated as NF4 and the
  * difference added to the weights (memory_int8_extra()). The order of known_savings[] matters: the
  * first OF_ACTIVATIONS change nothing but activations. */
-#include "cli/memory.h"
+#include "study/memory_job.h"
 #include "strategy/states.h"
 
 #include <inttypes.h>
