@@ -10,13 +10,13 @@ SELECT * FROM (SELECT
   100 * goodput AS goodput,
   100 * goodput_p05 AS low,
   100 * goodput_p95 AS high,
-  100 * checkpoint AS checkpoint,
-  100 * lost_work AS lost_work,
-  100 * detection AS detection,
-  100 * waiting AS waiting,
-  100 * restart AS restart,
-  100 * shrunk AS shrunk,
-  100 * coalesce(slowed, 0) AS slowed
+  100 * checkpoint_share AS checkpoint,
+  100 * lost_work_share AS lost_work,
+  100 * detection_share AS detection,
+  100 * waiting_share AS waiting,
+  100 * restart_share AS restart,
+  100 * shrunk_share AS shrunk,
+  100 * coalesce(slowed_share, 0) AS slowed
 FROM newest, axis)
 WHERE curve <= 12
 ORDER BY curve, x

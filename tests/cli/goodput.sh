@@ -174,14 +174,14 @@ says err "--price h200=3: warning: no GPU here is called so; there is V100"
 scenario months.yaml 'goodput: {gpu_mtbf: 20h, checkpoint_size: 100GB}'
 expect 0 "$FLOPCAST" goodput months.yaml --set "cluster.gpus=[8, 16, 32]" --days 5 --seeds 3 --db m.db
 says out "of one point (--set takes away the others) this is also by cause"
-[[ $(ask "SELECT group_concat(gpus), min(searched), max(abs(goodput + checkpoint + lost_work + detection + waiting + restart + shrunk + slowed - 1)) < 1e-9 FROM goodput_point" m.db) == "8,16,32 1 1" ]] ||
+[[ $(ask "SELECT group_concat(gpus), min(searched), max(abs(goodput + checkpoint_share + lost_work_share + detection_share + waiting_share + restart_share + shrunk_share + slowed_share - 1)) < 1e-9 FROM goodput_point" m.db) == "8,16,32 1 1" ]] ||
     fail "in the database: $(ask "SELECT * FROM goodput_point" m.db)"
 expect 0 "$FLOPCAST" goodput months.yaml --set cluster.gpus=32 --set goodput.elastic_nodes=1 --set goodput.hot_spares=0 --set goodput.replacement_time=4h --days 20 --seeds 3 --db m.db
-[[ $(ask "SELECT max(abs(goodput + checkpoint + lost_work + detection + waiting + restart + shrunk + slowed - 1)) < 1e-9, min(shrunk) > 0 FROM goodput_point WHERE goodput_id = 2" m.db) == "1 1" ]] ||
+[[ $(ask "SELECT max(abs(goodput + checkpoint_share + lost_work_share + detection_share + waiting_share + restart_share + shrunk_share + slowed_share - 1)) < 1e-9, min(shrunk_share) > 0 FROM goodput_point WHERE goodput_id = 2" m.db) == "1 1" ]] ||
     fail "an elastic job in the database: $(ask "SELECT * FROM goodput_point" m.db)"
 expect 0 "$FLOPCAST" goodput months.yaml --set cluster.gpus=32 --set goodput.slow_node_mtbf=200h --days 20 --seeds 3 --db m.db
 says out "slow hosts" "slow host"
-[[ $(ask "SELECT max(abs(goodput + checkpoint + lost_work + detection + waiting + restart + shrunk + slowed - 1)) < 1e-9, min(slowed) > 0 FROM goodput_point WHERE goodput_id = 3" m.db) == "1 1" ]] ||
+[[ $(ask "SELECT max(abs(goodput + checkpoint_share + lost_work_share + detection_share + waiting_share + restart_share + shrunk_share + slowed_share - 1)) < 1e-9, min(slowed_share) > 0 FROM goodput_point WHERE goodput_id = 3" m.db) == "1 1" ]] ||
     fail "slow nodes in the database: $(ask "SELECT * FROM goodput_point" m.db)"
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot goodput --db m.db --out m.svg

@@ -203,14 +203,14 @@ static void put_goodput(struct store *store, int n, struct diag *diag)
     for (int i = 0; i < n; i++)
         PUT("row", cell_text("label", labels[i % 3]), cell_int("gpus", 8 * (1 + i / 3)),
             cell_real("days", true, 30), cell_real("step_time_s", true, 1),
-            cell_real("job_mtbf_s", false, 0), cell_real("checkpoint_interval_s", true, 600),
+            cell_real("mtbf_s", false, 0), cell_real("checkpoint_interval_s", true, 600),
             cell_int("searched", 1), cell_real("goodput", true, 0.9 / (1 + 1e-3 * i)),
             cell_real("goodput_p05", true, 0.8 / (1 + 1e-3 * i)),
             cell_real("goodput_p95", true, 0.95 / (1 + 1e-3 * i)),
-            cell_real("checkpoint", true, 0.02), cell_real("lost_work", true, 0.02),
-            cell_real("detection", true, 0.02), cell_real("waiting", true, 0.02),
-            cell_real("restart", true, 0.02), cell_real("shrunk", true, 0.02),
-            cell_real("slowed", true, 0.02), cell_real("step_tflops_per_gpu", true, 400));
+            cell_real("checkpoint_share", true, 0.02), cell_real("lost_work_share", true, 0.02),
+            cell_real("detection_share", true, 0.02), cell_real("waiting_share", true, 0.02),
+            cell_real("restart_share", true, 0.02), cell_real("shrunk_share", true, 0.02),
+            cell_real("slowed_share", true, 0.02), cell_real("tflops_per_gpu", true, 400));
     store_answer_end(&answer, STATUS_OK, diag);
 }
 

@@ -360,15 +360,15 @@ CREATE VIEW goodput_point AS
     answer_id AS goodput_id, position,
     @label,                 -- model, strategy, batch and what else is swept, without GPUs and checkpoint interval
     @gpus, @days, @step_time_s,
-    @job_mtbf_s,            -- a failure of the job; NULL: nothing fails
+    @mtbf_s,                -- a failure of the job; NULL: nothing fails
     @checkpoint_interval_s,
     @searched,              -- 1: that interval was found; else given
     @goodput,               -- the share that trains; its 5th and 95th percentile over histories
     @goodput_p05, @goodput_p95,
-    @checkpoint, @lost_work, @detection, @waiting, @restart, -- shares that do not train
-    @shrunk,                -- the same, of elastic jobs: what the nodes that were away would have trained
-    @step_tflops_per_gpu,   -- while it trains
-    @slowed,                -- beside hosts that get slow: the share of the time by which steps took longer
+    @checkpoint_share, @lost_work_share, @detection_share, @waiting_share, @restart_share, -- that do not train
+    @shrunk_share,          -- the same, of elastic jobs: what the nodes that were away would have trained
+    @tflops_per_gpu,        -- while it trains
+    @slowed_share,          -- beside hosts that get slow: the share of the time by which steps took longer
     @spare_gpus,            -- of hot spares, which are paid for and idle
     @price_usd_per_gpu_hour, -- NULL: not known
     -- What the tokens take, at 5 and 95 % by failures and by how sure the step is; with spares. NULL: no tokens; of the last ones, nothing trains

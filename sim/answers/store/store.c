@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCHEMA_VERSION = 5 }; /* another one is another database: nothing is brought over */
+enum { SCHEMA_VERSION = 6 }; /* another one is another database: nothing is brought over */
 
 static struct source_pos store_whole_file(const struct store *store)
 {

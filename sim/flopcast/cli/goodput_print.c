@@ -23,24 +23,8 @@ static const char *const time_heads[GOODPUT_TIMES] = {"training", "checkpoints",
 static const char *const cause_heads[GOODPUT_CAUSES] = {
     "GPU", "host", "link", "switch", "software", "maintenance", "slow host"};
 
-double goodput_time_share(const struct goodput_point *point, int time)
-{
-    double sum = 0;
-    for (int cause = 0; cause <= GOODPUT_NO_CAUSE; cause++)
-        sum += point->time_share[time][cause];
-    return sum;
-}
-
-static double of_cause(const struct goodput_point *point, int cause)
-{
-    double sum = 0;
-    for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
-        sum += point->time_share[time][cause];
-    return sum;
-}
-
 /* Columns of times: two are shown where a job is elastic, or has nodes that get slow. */
-static bool goodput_print_is_shown(const struct goodput_point *points, int n, int time)
+static bool goodput_print_is_shown(const struct months_point *points, int n, int time)
 {
     bool shown = time != GOODPUT_SHRUNK && time != GOODPUT_SLOWED;
     for (int i = 0; i < n; i++) {
@@ -51,15 +35,7 @@ static bool goodput_print_is_shown(const struct goodput_point *points, int n, in
     return shown;
 }
 
-static double all_interruptions(const struct goodput_point *point)
-{
-    double sum = 0;
-    for (int cause = 0; cause < GOODPUT_CAUSES; cause++)
-        sum += point->interruptions[cause];
-    return sum;
-}
-
-static double goodput_print_known(const struct goodput_point *point, double value)
+static double goodput_print_known(const struct months_point *point, double value)
 {
     return point->ok ? value : TABLE_UNKNOWN;
 }
@@ -78,7 +54,7 @@ static const char *goodput_print_number_of(
 
 /* A column of the total, for people beside its interval, and the ends for programs. high is 0
  * where the worst histories train nothing: then there is no upper end. */
-static void fill_total(struct rows *rows, const struct goodput_total *total,
+static void fill_total(struct rows *rows, const struct months_total *total,
     struct rows_column column, const char *what, const struct sure_range *range,
     struct arena *arena)
 {
@@ -99,7 +75,7 @@ static void fill_total(struct rows *rows, const struct goodput_total *total,
 
 /* What is paid for, where tokens are given. */
 static void fill_totals(struct rows *rows, const struct goodput_command *command,
-    const struct goodput_point *p, struct arena *arena)
+    const struct months_point *p, struct arena *arena)
 {
     bool given = command->tokens.n > 0;
     fill_total(rows, &p->total_days, COLUMN("training_days", given ? "days" : NULL, .digits = 1),
@@ -111,24 +87,24 @@ static void fill_totals(struct rows *rows, const struct goodput_command *command
         p->range, arena);
 }
 
-static void fill_causes(struct rows *rows, const struct goodput_point *p, struct arena *arena)
+static void fill_causes(struct rows *rows, const struct months_point *p, struct arena *arena)
 {
     for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
         rows_real(rows, COLUMN(arena_printf(arena, "%s_share", goodput_time_names[time])), p->ok,
-            goodput_time_share(p, time));
+            months_time_share(p, time));
     for (int cause = 0; cause < GOODPUT_CAUSES; cause++) {
         const char *name = goodput_cause_names[cause];
         rows_real(rows, COLUMN(arena_printf(arena, "%s_interruptions", name)), p->ok,
             p->interruptions[cause]);
-        rows_real(
-            rows, COLUMN(arena_printf(arena, "%s_lost_share", name)), p->ok, of_cause(p, cause));
+        rows_real(rows, COLUMN(arena_printf(arena, "%s_lost_share", name)), p->ok,
+            months_cause_share(p, cause));
     }
     rows_real(rows, COLUMN("hangs"), p->ok, p->hangs);
 }
 
 /* Shares as fractions, in base SI; what depends on the step to as many digits as that is sure. */
 static void goodput_print_fill(struct rows *rows, const struct goodput_command *command,
-    const struct scenario_point *point, const struct goodput_point *p, struct arena *arena)
+    const struct scenario_point *point, const struct months_point *p, struct arena *arena)
 {
     const struct sure_range *range = p->range;
     double step_s = p->job.step_s, mtbf_s = p->costs.mtbf_s,
@@ -166,7 +142,7 @@ static void goodput_print_fill(struct rows *rows, const struct goodput_command *
 }
 
 static void print_points(FILE *out, const struct goodput_command *command,
-    const struct scenario_set *set, const struct goodput_point *points, struct arena *arena)
+    const struct scenario_set *set, const struct months_point *points, struct arena *arena)
 {
     struct rows rows = {0};
     struct vary all, unnamed;
@@ -192,12 +168,12 @@ static void print_points(FILE *out, const struct goodput_command *command,
 
 /* Where the time goes: a row for each cause, and all of them together. Rows without any lost
  * time are left out; the last row sums all causes. */
-static void print_waterfall(FILE *out, const struct goodput_point *point)
+static void print_waterfall(FILE *out, const struct months_point *point)
 {
     struct table table = {0};
     for (int cause = 0; cause <= GOODPUT_CAUSES + 1; cause++) {
         bool all = cause == GOODPUT_CAUSES + 1;
-        if (!all && of_cause(point, cause) == 0)
+        if (!all && months_cause_share(point, cause) == 0)
             continue;
         table_row(&table);
         table_text(&table, "cause", "",
@@ -205,14 +181,14 @@ static void print_waterfall(FILE *out, const struct goodput_point *point)
             : cause == GOODPUT_NO_CAUSE ? "none"
                                         : cause_heads[cause]);
         table_number(&table, "interruptions", "", 1,
-            all                         ? all_interruptions(point)
+            all                         ? months_interruptions(point)
             : cause == GOODPUT_NO_CAUSE ? TABLE_UNKNOWN
                                         : point->interruptions[cause]);
         double sum = 0;
         for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++) {
             if (!goodput_print_is_shown(point, 1, time))
                 continue;
-            double share = all ? goodput_time_share(point, time) : point->time_share[time][cause];
+            double share = all ? months_time_share(point, time) : point->time_share[time][cause];
             table_number(&table, time_heads[time], "%", 2, PERCENT * share);
             sum += share;
         }
@@ -223,7 +199,7 @@ static void print_waterfall(FILE *out, const struct goodput_point *point)
 
 /* The same of several points, a row each. */
 static void print_times(FILE *out, const struct scenario_set *set,
-    const struct goodput_point *points, struct arena *arena)
+    const struct months_point *points, struct arena *arena)
 {
     struct table table = {0};
     struct vary vary;
@@ -234,10 +210,10 @@ static void print_times(FILE *out, const struct scenario_set *set,
         table_text(&table, "job", "", vary_name(&vary, &set->points[i], arena));
         table_number(&table, "GPUs", "", 0, (double)set->points[i].options.cluster.gpus);
         table_number(&table, "interruptions", "", 1,
-            goodput_print_known(&points[i], all_interruptions(&points[i])));
+            goodput_print_known(&points[i], months_interruptions(&points[i])));
         for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++) {
             double share =
-                goodput_print_known(&points[i], PERCENT * goodput_time_share(&points[i], time));
+                goodput_print_known(&points[i], PERCENT * months_time_share(&points[i], time));
             if (goodput_print_is_shown(points, set->n_points, time))
                 table_number(&table, time_heads[time], "%", 2, share);
         }
@@ -279,7 +255,7 @@ static void print_host(FILE *out, const struct scenario_set *set, struct arena *
 }
 
 static void print_costs(FILE *out, const struct goodput_command *command,
-    const struct scenario_set *set, const struct goodput_point *point, struct arena *arena)
+    const struct scenario_set *set, const struct months_point *point, struct arena *arena)
 {
     char bytes[32];
     const struct goodput_costs *costs = &point->costs;
@@ -299,7 +275,7 @@ static void print_costs(FILE *out, const struct goodput_command *command,
                  options->checkpoint_interval_s > 0 ? "given" : "found", point->interval_s / 60));
     words_paragraph(out,
         arena_printf(arena, "%.1f interruptions, %.1f of them hangs, and %.0f checkpoints in %s",
-            all_interruptions(point), point->hangs, point->checkpoints,
+            months_interruptions(point), point->hangs, point->checkpoints,
             goodput_print_lasting(arena, point->days)));
     words_paragraph(out,
         arena_printf(arena, "GPUs paid: %" PRId64 " + %.0f spare (goodput.hot_spares)%s",
@@ -310,7 +286,7 @@ static void print_costs(FILE *out, const struct goodput_command *command,
 
 /* What takes time beside training; next to nothing in so short a history that nothing fails in it.
  */
-static void goodput_print_rest(FILE *out, const struct goodput_point *point, struct arena *arena)
+static void goodput_print_rest(FILE *out, const struct months_point *point, struct arena *arena)
 {
     static const double SHOWN = 5e-5; /* 0.0 % */
     double rest = 1 - point->share.mean;
@@ -343,7 +319,7 @@ static const char *three(struct arena *arena, double value)
 
 /* " (70.3 to 102)", in the unit that is `one`; "" where it is not known. */
 static const char *goodput_print_range_of(
-    struct arena *arena, const struct goodput_total *total, double one)
+    struct arena *arena, const struct months_total *total, double one)
 {
     return total->high > 0 ? arena_printf(arena, " (%s to %s)", three(arena, total->low / one),
                                  three(arena, total->high / one))
@@ -351,7 +327,7 @@ static const char *goodput_print_range_of(
 }
 
 /* "87.7 days (70.3 to 102)". */
-static const char *days_said(struct arena *arena, const struct goodput_total *days)
+static const char *days_said(struct arena *arena, const struct months_total *days)
 {
     const struct {
         double one;
@@ -366,7 +342,7 @@ static const char *days_said(struct arena *arena, const struct goodput_total *da
 }
 
 /* "$104 million (83 to 121)". */
-static const char *cost_said(struct arena *arena, const struct goodput_total *usd)
+static const char *cost_said(struct arena *arena, const struct months_total *usd)
 {
     double one = usd->mean >= 1e9 ? 1e9 : usd->mean >= 1e6 ? 1e6 : usd->mean >= 1e4 ? 1e3 : 1;
     const char *word = usd->mean >= 1e9   ? " billion"
@@ -378,7 +354,7 @@ static const char *cost_said(struct arena *arena, const struct goodput_total *us
 }
 
 /* "90.5 % of the time trains (goodput; 90.0 to 91.0 by the luck of failures)". */
-static const char *share_said(struct arena *arena, const struct goodput_point *p, const char *of)
+static const char *share_said(struct arena *arena, const struct months_point *p, const char *of)
 {
     return arena_printf(arena,
         "%.1f %% of %s trains (goodput; %.1f to %.1f by the luck of failures)",
@@ -386,7 +362,7 @@ static const char *share_said(struct arena *arena, const struct goodput_point *p
 }
 
 static const char *point_said(struct arena *arena, const struct goodput_command *command,
-    const struct scenario_point *point, const struct goodput_point *p)
+    const struct scenario_point *point, const struct months_point *p)
 {
     if (!p->ok)
         return "out of memory: no step, so no goodput; `flopcast run` says what is short";
@@ -409,7 +385,7 @@ static const char *point_said(struct arena *arena, const struct goodput_command 
 /* How much a job trains: tokens (images, samples) a second, or between jobs that count other things
  * the TFLOPS of all GPUs. 0 where it does not fit. */
 static double trained(
-    const struct scenario_point *point, const struct goodput_point *p, bool one_model)
+    const struct scenario_point *point, const struct months_point *p, bool one_model)
 {
     double all =
         one_model ? p->tokens_per_s : p->tflops_per_gpu * (double)point->options.cluster.gpus;
@@ -427,8 +403,8 @@ static bool is_one_model(const struct scenario_set *set)
 /* The means of two differ by less than they would with other histories, or by nothing that one
  * reads. luck is the width of both 90 % bands; the difference of means is compared with half of
  * it over the root of the number of histories. */
-static bool is_tie(double most, double other, const struct goodput_point *a,
-    const struct goodput_point *b, int seeds)
+static bool is_tie(double most, double other, const struct months_point *a,
+    const struct months_point *b, int seeds)
 {
     static const double NOTHING = 0.001;
     double luck = hypot((a->share.high - a->share.low) / a->share.mean,
@@ -468,7 +444,7 @@ static const char *trained_said(
  * as much. With --tokens the one that is done first, else the one with most tokens a day;
  * between models TFLOPS of all GPUs. */
 static const char *best_said(struct arena *arena, const struct goodput_command *command,
-    const struct scenario_set *set, const struct goodput_point *points)
+    const struct scenario_set *set, const struct months_point *points)
 {
     enum { NAMED = 2 };
     bool one_model = command->tokens.n > 0 || is_one_model(set);
@@ -509,7 +485,7 @@ static const char *best_said(struct arena *arena, const struct goodput_command *
 }
 
 static void goodput_print_answer(FILE *out, const struct goodput_command *command,
-    const struct scenario_set *set, const struct goodput_point *points, struct arena *arena)
+    const struct scenario_set *set, const struct months_point *points, struct arena *arena)
 {
     words_paragraph(out, set->n_points > 1
                              ? best_said(arena, command, set, points)
@@ -518,7 +494,7 @@ static void goodput_print_answer(FILE *out, const struct goodput_command *comman
 }
 
 void goodput_print(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
-    const struct goodput_point *points, struct arena *arena)
+    const struct months_point *points, struct arena *arena)
 {
     if (command->format != RECORDS_TABLE) {
         print_points(out, command, set, points, arena);
@@ -562,42 +538,22 @@ static void leave_out_interval(struct vary *vary)
     vary->options.n = kept;
 }
 
-/* Its columns are those of the view goodput_point. */
-static void fill_kept(struct rows *rows, const char *label, int64_t gpus,
-    const struct goodput_point *p, struct arena *arena)
-{
-    rows_next(rows);
-    rows_text(rows, COLUMN("label"), label);
-    rows_int(rows, COLUMN("gpus"), gpus);
-    rows_real(rows, COLUMN("days"), p->ok, p->days);
-    rows_real(rows, COLUMN("step_time_s"), p->ok, p->job.step_s);
-    rows_real(rows, COLUMN("job_mtbf_s"), p->ok && isfinite(p->costs.mtbf_s), p->costs.mtbf_s);
-    rows_real(rows, COLUMN("checkpoint_interval_s"), p->ok, p->interval_s);
-    rows_int(rows, COLUMN("searched"), p->ok && p->job.options.checkpoint_interval_s == 0);
-    rows_real(rows, COLUMN("goodput"), p->ok, p->share.mean);
-    rows_real(rows, COLUMN("goodput_p05"), p->ok, p->share.low);
-    rows_real(rows, COLUMN("goodput_p95"), p->ok, p->share.high);
-    for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
-        rows_real(rows, COLUMN(goodput_time_names[time]), p->ok, goodput_time_share(p, time));
-    rows_real(rows, COLUMN("step_tflops_per_gpu"), p->ok, p->tflops_per_gpu);
-    rows_real(rows, COLUMN("spare_gpus"), p->ok, p->spare_gpus);
-    rows_real(rows, COLUMN("price_usd_per_gpu_hour"), p->price_usd_per_gpu_hour > 0,
-        p->price_usd_per_gpu_hour);
-    fill_total(rows, &p->total_days, COLUMN("training_days"), NULL, p->range, arena);
-    fill_total(rows, &p->total_usd, COLUMN("cost_usd"), NULL, p->range, arena);
-    fill_total(rows, &p->total_kwh, COLUMN("energy_kwh"), NULL, p->range, arena);
-}
-
 enum status goodput_keep(const struct goodput_command *command, const struct scenario_set *set,
-    const struct goodput_point *points, struct arena *arena, struct diag *diag)
+    const struct months_point *points, struct arena *arena, struct diag *diag)
 {
     struct vary vary;
     struct rows rows = {0};
     vary_find_unnamed(&vary, set, arena);
     leave_out_interval(&vary);
-    for (int i = 0; i < set->n_points; i++)
-        fill_kept(&rows, vary_name(&vary, &set->points[i], arena),
-            set->points[i].options.cluster.gpus, &points[i], arena);
+    for (int i = 0; i < set->n_points; i++) {
+        const struct months_point *p = &points[i];
+        rows_next(&rows);
+        rows_text(&rows, COLUMN("label"), vary_name(&vary, &set->points[i], arena));
+        rows_int(&rows, COLUMN("searched"), p->ok && p->job.options.checkpoint_interval_s == 0);
+        rows_real(&rows, COLUMN("price_usd_per_gpu_hour"), p->price_usd_per_gpu_hour > 0,
+            p->price_usd_per_gpu_hour);
+        goodput_print_fill(&rows, command, &set->points[i], p, arena);
+    }
     vec_free(&vary.options);
     const struct record_cell head[] = {cell_text("scenario", set->points[0].options.name),
         cell_int("histories", command->seeds),
