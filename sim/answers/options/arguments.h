@@ -178,7 +178,7 @@ void argument_shard(void *shard, const struct argument *argument);
 
 /* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in struct coll_force
  * `force` of type. */
-#define FORCE_OPTIONS(type)                                                                        \
+#define FORCE_OPTIONS(type, force)                                                                 \
     {"algo", "NAME", FORCE_ALGORITHMS ", as NCCL_ALGO", OPTION_TAKE,                               \
         .member = offsetof(type, force.algorithm), .take = argument_algorithm},                    \
     {                                                                                              \

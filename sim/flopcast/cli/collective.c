@@ -1,21 +1,14 @@
 /* `flopcast collective`: a collective alone on a cluster, printed as nccl-tests prints it.
  *
- * Sizes go from MIN to MAX by a factor; each costs one call of isolated_cost(), which has NCCL's
- * choice of algorithm and protocol and what binds it. With --mesh and --group all groups of an
- * axis run at once and share links. Output of nccl-tests' form can be read back by the reader of
- * its logs (import/nccl_text.c), so its lines and columns follow the original, with the
- * program's name and the list of ranks.
- *
- * What is subtle: --algo and --proto are wishes; where NCCL could not do it, the cost is of
- * something else, which is an error here. Groups that have more GPUs on one node than on another
- * are refused, since the model has one shape of a group. */
+ * study/collective.h costs the sizes. Output of nccl-tests' form can be read back by the reader of
+ * its logs (import/nccl_text.c), so its lines and columns follow the original, with the program's
+ * name and the list of ranks. */
 #include "base/files.h"
 #include "options/arguments.h"
 #include "cli/cli.h"
 #include "options/given.h"
-#include "mesh/mesh.h"
 #include "rows/rows.h"
-#include "fabric/isolated.h"
+#include "study/collective.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -26,130 +19,40 @@
 COMMAND(cmd_collective, 28, "collective", 0, "predict a collective as nccl-tests prints it",
     "flopcast collective all_reduce --topology h100-8x400g \\\n    --gpus 64 --bytes 1M:1G");
 
-/* ---- --mesh and --group: a grid of ranks and one group of its axes ---- */
-
-struct mesh_request {
-    struct mesh mesh; /* ranks 0: --mesh is not given */
-    const char *axis; /* --group; NULL: not given */
-    struct mesh_group group;
-};
-
-enum { MAX_ORDER = 64, MAX_RANKS = 1 << 20 };
-
-/* "dp" is both axes of data parallelism; 0: no axis. */
-static unsigned named_axes(const char *text, size_t length)
-{
-    for (int a = 0; a < AXIS_COUNT; a++)
-        if (strlen(mesh_axis_names[a]) == length && strncmp(text, mesh_axis_names[a], length) == 0)
-            return 1U << a;
-    return length == 2 && strncmp(text, "dp", 2) == 0 ? AXES_DP : 0;
-}
-
-static int first_axis(unsigned axes)
-{
-    int axis = 0;
-    while (axis < AXIS_COUNT && !(axes & 1U << axis))
-        axis++;
-    return axis;
-}
-
-/* "tp=8,dp=16,pp=4": axes and their sizes, neighbours first. The order of axes is built as text,
- * as mesh_build() takes it from a scenario. */
-static void take_mesh(void *self, const struct argument *argument)
-{
-    struct mesh_request *request = self;
-    int size[AXIS_COUNT] = {0};
-    char order[MAX_ORDER] = "";
-    long ranks = 1;
-    unsigned seen = 0;
-    for (const char *at = argument->text; *at;) {
-        size_t length = strcspn(at, "="), used = strlen(order);
-        char none[] = "", *end = none;
-        long here = at[length] == '=' ? strtol(at + length + 1, &end, 10) : 0;
-        unsigned axes = named_axes(at, length);
-        ranks = here > 0 && here <= MAX_RANKS ? ranks * here : 0;
-        if (axes == 0 || axes & seen || ranks < 1 || ranks > MAX_RANKS || (*end && *end != ','))
-            argp_error(argument->state,
-                "--mesh %s: axes and their sizes are wanted, each once, neighbours first, as in "
-                "tp=8,dp=16,pp=4; there are tp, cp, ep, dp (or dp_shard and dp_replicate) and pp",
-                argument->text);
-        seen |= axes;
-        size[first_axis(axes)] = (int)here;
-        snprintf(order + used, sizeof order - used, "%s%.*s", used ? "-" : "", (int)length, at);
-        at = *end ? end + 1 : end;
-    }
-    const char *bad;
-    if (!mesh_build(&request->mesh, size, order, &bad))
-        argp_error(argument->state, "--mesh: axes are missing, as in tp=8,dp=16,pp=4");
-}
-
-/* "dp", "cp+dp"; 0: something else. */
-static unsigned collective_axes_of(const char *text)
-{
-    unsigned axes = 0;
-    for (size_t length; *text; text += length + (text[length] == '+')) {
-        length = strcspn(text, "+");
-        unsigned named = named_axes(text, length);
-        if (named == 0 || axes & named)
-            return 0;
-        axes |= named;
-    }
-    return axes;
-}
-
-/* Whether it is given; then the group is set. counts: --gpus or --nodes is given, too. Usage
- * errors exit. Axes of a group that spans several (cp+dp) must be neighbours in the order, so
- * that the group has one stride. */
-static bool check_mesh(struct mesh_request *request, bool counts, struct argp_state *state)
-{
-    if (request->mesh.ranks == 0 && !request->axis)
-        return false;
-    if (request->mesh.ranks == 0 || !request->axis)
-        argp_error(state, "--mesh and --group belong together, as in --mesh tp=8,dp=16 --group dp");
-    if (counts)
-        argp_error(state, "--mesh says how many ranks there are, which fill the nodes one by one; "
-                          "leave --gpus and --nodes out");
-    unsigned axes = collective_axes_of(request->axis ? request->axis : "");
-    if (axes == 0)
-        argp_error(state,
-            "--group %s: axes of --mesh are wanted, as in dp, or cp+dp for both together",
-            request->axis);
-    if (!mesh_axes_are_side_by_side(&request->mesh, axes))
-        argp_error(state,
-            "--group %s: these axes do not lie side by side in --mesh, which is not simulated",
-            request->axis);
-    request->group = mesh_group(&request->mesh, axes);
-    if (request->group.size == 1)
-        argp_error(
-            state, "--group %s: has one rank in --mesh; a collective takes two", request->axis);
-    return true;
-}
-
-enum {
-    ELEMENT_BYTES = 4,
-    MAX_SIZES = 10000,
-    MAX_GPUS = 1 << 20
-};                         /* float, what nccl-tests takes by default */
+enum { ELEMENT_BYTES = 4 /* float, what nccl-tests takes by default */, MAX_SIZES = 10000 };
 enum { LISTED_GPUS = 16 }; /* more are not listed one by one */
 enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const format_names[] = {"nccl-tests", "table", "csv", "json", NULL};
 
 struct collective_command {
-    const char *topology, *degraded;
-    struct mesh_request mesh;
-    int kind, gpus, nodes; /* of the group, or of each group of the mesh */
-    double min_bytes, max_bytes, factor;
-    struct coll_force force;
+    const char *topology, *group;
+    struct collective asked; /* kind -1: not said yet */
     enum format format;
     struct overrides overrides;
 };
 
-/* What is printed of a size in a table or as CSV. */
-struct predicted {
-    double bytes;
-    struct coll_cost cost;
-    char link[ISOLATED_LINK]; /* that binds it, "": all alike */
-};
+static void take_mesh(void *self, const struct argument *argument)
+{
+    const char *wrong = collective_set_mesh(self, argument->text);
+    if (wrong)
+        argp_error(argument->state, "--mesh %s: %s", argument->text, wrong);
+}
+
+/* Usage errors exit. */
+static void check_mesh(struct collective_command *command, struct argp_state *state)
+{
+    struct collective_ranks *ranks = &command->asked.ranks;
+    if (ranks->mesh.ranks == 0 && !command->group)
+        return;
+    if (ranks->mesh.ranks == 0 || !command->group)
+        argp_error(state, "--mesh and --group belong together, as in --mesh tp=8,dp=16 --group dp");
+    if (ranks->gpus > 0 || ranks->nodes > 0)
+        argp_error(state, "--mesh says how many ranks there are, which fill the nodes one by one; "
+                          "leave --gpus and --nodes out");
+    const char *wrong = collective_set_group(ranks, command->group);
+    if (wrong)
+        argp_error(state, "--group %s: %s", command->group, wrong);
+}
 
 /* A size with nccl-tests' suffix K, M, G or T, powers of 1024, also in small letters; nccl-tests
  * does not look at what is behind it, so MB and MiB are M; *end after it. */
@@ -171,18 +74,18 @@ static double parse_size(const char *text, char **end)
 
 static void take_bytes(void *self, const struct argument *argument)
 {
-    struct collective_command *command = self;
+    struct collective *asked = self;
     const char *arg = argument->text;
     char *end = NULL;
-    command->min_bytes = command->max_bytes = parse_size(arg, &end);
-    command->factor = 2;
+    asked->min_bytes = asked->max_bytes = parse_size(arg, &end);
+    asked->factor = 2;
     if (*end == ':')
-        command->max_bytes = parse_size(end + 1, &end);
+        asked->max_bytes = parse_size(end + 1, &end);
     if (*end == ':')
-        command->factor = strtod(end + 1, &end);
-    if (*end || !(command->min_bytes >= 1) || !(command->max_bytes >= command->min_bytes) ||
-        !(command->max_bytes <= 0x1p53) || !(command->factor > 1) ||
-        log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
+        asked->factor = strtod(end + 1, &end);
+    if (*end || !(asked->min_bytes >= 1) || !(asked->max_bytes >= asked->min_bytes) ||
+        !(asked->max_bytes <= 0x1p53) || !(asked->factor > 1) ||
+        log(asked->max_bytes / asked->min_bytes) / log(asked->factor) > MAX_SIZES)
         argp_error(argument->state,
             "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G "
             "or T, MAX at least MIN, FACTOR above 1",
@@ -205,12 +108,12 @@ static bool is_kind(const char *text, const char *name)
 
 static void take_kind(void *self, const struct argument *argument)
 {
-    struct collective_command *command = self;
-    if (command->kind >= 0)
+    struct collective *asked = &((struct collective_command *)self)->asked;
+    if (asked->kind >= 0)
         argp_error(
             argument->state, "one collective at a time; '%s' is a second one", argument->text);
-    for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
-        if (is_kind(argument->text, coll_kind_names[command->kind]))
+    for (asked->kind = 0; asked->kind < COLL_KIND_COUNT; asked->kind++)
+        if (is_kind(argument->text, coll_kind_names[asked->kind]))
             return;
     argp_error(argument->state,
         "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, "
@@ -221,13 +124,13 @@ static void take_kind(void *self, const struct argument *argument)
 static void cli_collective_check(void *self, struct argp_state *state)
 {
     struct collective_command *command = self;
-    if (command->kind < 0)
+    const struct collective *asked = &command->asked;
+    if (asked->kind < 0)
         argp_error(state, "a collective is missing, as in: flopcast collective all_reduce");
-    if (check_mesh(&command->mesh, command->gpus > 0 || command->nodes > 0, state))
-        command->gpus = command->mesh.group.size;
-    if (!command->topology || command->gpus == 0 || !(command->min_bytes > 0))
+    check_mesh(command, state);
+    if (!command->topology || asked->ranks.gpus == 0 || !(asked->min_bytes > 0))
         argp_error(state, "--topology FILE, --gpus N (or --mesh) and --bytes SIZE are needed");
-    if (command->gpus == 1)
+    if (asked->ranks.gpus == 1)
         argp_error(state, "--gpus 1: a collective takes two");
 }
 
@@ -235,24 +138,24 @@ static const struct command_option collective_options[] = {
     {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT,
         AT(collective_command, topology)},
     {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT,
-        AT(collective_command, gpus), .most = MAX_GPUS},
+        AT(collective_command, asked.ranks.gpus), .most = COLLECTIVE_MAX_RANKS},
     {"mesh", "AXES", "The ranks as a grid, neighbours first, as tp=8,cp=2,dp=16,pp=4", OPTION_TAKE,
-        AT(collective_command, mesh), .take = take_mesh},
+        AT(collective_command, asked.ranks), .take = take_mesh},
     {"group", "AXIS",
         "With --mesh: all groups of this axis (tp, cp, ep, dp, pp; cp+dp: of both together) run at "
         "the same time, as in training",
-        OPTION_TEXT, AT(collective_command, mesh.axis)},
+        OPTION_TEXT, AT(collective_command, group)},
     {"nodes", "N",
         "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
-        OPTION_COUNT, AT(collective_command, nodes), .most = MAX_GPUS},
+        OPTION_COUNT, AT(collective_command, asked.ranks.nodes), .most = COLLECTIVE_MAX_RANKS},
     {"bytes", "MIN[:MAX[:FACTOR]]",
         "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T, also MB or "
         "MiB: powers of 1024, as there); always needed",
-        OPTION_TAKE, .take = take_bytes},
+        OPTION_TAKE, AT(collective_command, asked), .take = take_bytes},
     {"degraded-links", "LIST",
         "Shares of links that are left, as in a scenario's cluster.degraded_links: "
         "node0.nic*.out=50 %",
-        OPTION_TEXT, AT(collective_command, degraded)},
+        OPTION_TEXT, AT(collective_command, asked.degraded)},
     {"set", "KEY=VALUE",
         "A number of the cluster, its node or its GPU for this command, as "
         "cluster.node.nic_bandwidth=800Gb/s",
@@ -260,14 +163,14 @@ static const struct command_option collective_options[] = {
     {"format", "FORMAT",
         "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size",
         OPTION_NAME, AT(collective_command, format), .names = format_names},
-    FORCE_OPTIONS(struct collective_command),
+    FORCE_OPTIONS(struct collective_command, asked.force),
     {0},
 };
 
 /* The ranks of all groups of a mesh. */
-static void print_mesh_ranks(const struct collective_command *command, const struct hw *hw)
+static void print_mesh_ranks(const struct collective *asked, const struct hw *hw)
 {
-    const struct mesh_request *mesh = &command->mesh;
+    const struct collective_ranks *mesh = &asked->ranks;
     int gpus = hw_gpus_per_node(hw), groups = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
     if (mesh->mesh.ranks <= LISTED_GPUS)
         for (int rank = 0; rank < mesh->mesh.ranks; rank++)
@@ -276,28 +179,28 @@ static void print_mesh_ranks(const struct collective_command *command, const str
                 mesh_group_instance(&mesh->group, rank), rank + 1, rank / gpus, rank % gpus,
                 rank % gpus, hw->gpu.name);
     else
-        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes,
-            command->gpus);
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, asked->ranks.nodes,
+            asked->ranks.gpus);
     printf("# %d group%s of %d GPUs, %d apart, all at the same time\n", groups, plural(groups),
-        command->gpus, mesh->group.stride);
+        asked->ranks.gpus, mesh->group.stride);
 }
 
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
-static void collective_print_ranks(const struct collective_command *command, const struct hw *hw)
+static void collective_print_ranks(const struct collective *asked, const struct hw *hw)
 {
-    if (command->mesh.mesh.ranks > 0) {
-        print_mesh_ranks(command, hw);
+    if (asked->ranks.mesh.ranks > 0) {
+        print_mesh_ranks(asked, hw);
         return;
     }
-    int per_node = command->gpus / command->nodes,
+    int per_node = asked->ranks.gpus / asked->ranks.nodes,
         apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */
-    if (command->gpus > LISTED_GPUS) {
-        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes,
-            command->gpus);
+    if (asked->ranks.gpus > LISTED_GPUS) {
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, asked->ranks.nodes,
+            asked->ranks.gpus);
         return;
     }
-    for (int rank = 0; rank < command->gpus; rank++) {
-        int device = rank % per_node * (command->nodes > 1 ? apart : 1);
+    for (int rank = 0; rank < asked->ranks.gpus; rank++) {
+        int device = rank % per_node * (asked->ranks.nodes > 1 ? apart : 1);
         printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank,
             rank + 1, rank / per_node, device, device, hw->gpu.name);
     }
@@ -305,19 +208,19 @@ static void collective_print_ranks(const struct collective_command *command, con
 
 /* The banner of nccl-tests. The program is named as theirs, so that a reader knows the collective.
  */
-static void print_banner(const struct collective_command *command, const struct hw *hw)
+static void print_banner(const struct collective *asked, const struct hw *hw)
 {
     static const char *const programs[COLL_KIND_COUNT] = {"all_reduce", "all_gather",
         "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv"};
-    printf("# Collective test starting: %s_perf\n", programs[command->kind]);
+    printf("# Collective test starting: %s_perf\n", programs[asked->kind]);
     printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 "
            "iters: 1 agg iters: 1 validation: 0 graph: 0\n#\n# Using devices\n",
-        command->min_bytes, command->max_bytes, command->factor);
-    collective_print_ranks(command, hw);
-    if (command->force.algorithm != COLL_ANY)
-        printf("# NCCL_ALGO=%s\n", coll_algorithm_names[command->force.algorithm]);
-    if (command->force.protocol != COLL_ANY)
-        printf("# NCCL_PROTO=%s\n", coll_protocol_names[command->force.protocol]);
+        asked->min_bytes, asked->max_bytes, asked->factor);
+    collective_print_ranks(asked, hw);
+    if (asked->force.algorithm != COLL_ANY)
+        printf("# NCCL_ALGO=%s\n", coll_algorithm_names[asked->force.algorithm]);
+    if (asked->force.protocol != COLL_ANY)
+        printf("# NCCL_PROTO=%s\n", coll_protocol_names[asked->force.protocol]);
     printf("#\n# %54s %33s\n", "out-of-place", "in-place");
     printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n", "size", "count", "type",
         "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
@@ -328,9 +231,9 @@ static void print_banner(const struct collective_command *command, const struct 
 /* Out of place and in place are one prediction, so both blocks are the same. Counts are per rank
  * where nccl-tests has them so. */
 static void collective_print_row(
-    const struct collective_command *command, double bytes, struct coll_cost cost)
+    const struct collective *asked, double bytes, struct coll_cost cost)
 {
-    enum coll_kind kind = (enum coll_kind)command->kind;
+    enum coll_kind kind = (enum coll_kind)asked->kind;
     bool shared = kind == COLL_ALL_GATHER || kind == COLL_REDUCE_SCATTER || kind == COLL_ALL_TO_ALL;
     bool reduces = kind == COLL_ALL_REDUCE || kind == COLL_REDUCE_SCATTER || kind == COLL_REDUCE;
     bool rooted = kind == COLL_BROADCAST || kind == COLL_REDUCE;
@@ -339,12 +242,12 @@ static void collective_print_row(
     snprintf(block, sizeof block, "%8.*f %7.2f %7.2f %6s", time_us < 1e4 ? 2 : 1, time_us,
         bytes / time_us * 1e-3, cost.bus_bytes / time_us * 1e-3, "N/A");
     printf("%12.0f %12.0f %9s %7s %7d %s %s\n", bytes,
-        floor(bytes / ELEMENT_BYTES / (shared ? command->gpus : 1)), "float",
+        floor(bytes / ELEMENT_BYTES / (shared ? asked->ranks.gpus : 1)), "float",
         reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
 }
 
 /* "channels", "network, leaf0.up0" */
-static const char *collective_bound_words(const struct predicted *row, struct arena *arena)
+static const char *collective_bound_words(const struct collective_size *row, struct arena *arena)
 {
     enum coll_bound bound = coll_bound(&row->cost);
     bool of_link = *row->link && bound != COLL_BOUND_LATENCY;
@@ -352,7 +255,8 @@ static const char *collective_bound_words(const struct predicted *row, struct ar
         of_link ? row->link : "");
 }
 
-static void collective_fill(struct rows *rows, const struct predicted *row, struct arena *arena)
+static void collective_fill(
+    struct rows *rows, const struct collective_size *row, struct arena *arena)
 {
     double time_s = coll_isolated_s(row->cost);
     enum coll_bound bound = coll_bound(&row->cost);
@@ -371,7 +275,7 @@ static void collective_fill(struct rows *rows, const struct predicted *row, stru
 }
 
 static void collective_print_rows(
-    const struct predicted *predicted, int n, enum format format, struct arena *arena)
+    const struct collective_size *predicted, int n, enum format format, struct arena *arena)
 {
     static const enum records_format formats[] = {
         [FORMAT_TABLE] = RECORDS_TABLE, [FORMAT_CSV] = RECORDS_CSV, [FORMAT_JSON] = RECORDS_JSON};
@@ -384,7 +288,7 @@ static void collective_print_rows(
 
 /* The bounds, one line for neighbouring sizes of the same bound. Lines behind the table, which
  * readers of nccl-tests skip. */
-static void print_bounds(const struct predicted *rows, int n, struct arena *arena)
+static void print_bounds(const struct collective_size *rows, int n, struct arena *arena)
 {
     for (int i = 0, end; i < n; i = end) {
         const char *words = collective_bound_words(&rows[i], arena);
@@ -400,13 +304,13 @@ static void print_bounds(const struct predicted *rows, int n, struct arena *aren
     }
 }
 
-static void print_nccl_tests(const struct collective_command *command, const struct hw *hw,
-    const struct predicted *rows, int n, struct arena *arena)
+static void print_nccl_tests(const struct collective *asked, const struct hw *hw,
+    const struct collective_size *rows, int n, struct arena *arena)
 {
     double busbw_sum = 0;
-    print_banner(command, hw);
+    print_banner(asked, hw);
     for (int i = 0; i < n; i++) {
-        collective_print_row(command, rows[i].bytes, rows[i].cost);
+        collective_print_row(asked, rows[i].bytes, rows[i].cost);
         busbw_sum += rows[i].cost.bus_bytes / coll_isolated_s(rows[i].cost);
     }
     printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n", busbw_sum / n * 1e-9);
@@ -414,81 +318,16 @@ static void print_nccl_tests(const struct collective_command *command, const str
     fputs("#\n", stdout);
 }
 
-static enum status cannot(const struct collective_command *command, const struct hw *hw,
-    const struct coll_cost *nearest, struct diag *diag)
-{
-    int wanted = command->force.algorithm;
-    bool collnet = wanted == COLL_COLLNET_DIRECT || wanted == COLL_COLLNET_CHAIN;
-    const char *why =
-        collnet && !quantity_is_set(hw->cluster.nccl_collnet_efficiency)
-            ? " (CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster)"
-            : "";
-    bool algorithm = command->force.algorithm != COLL_ANY,
-         protocol = command->force.protocol != COLL_ANY;
-    const char *option = !protocol ? "--algo" : !algorithm ? "--proto" : "--algo, --proto";
-    return diag_input(diag, (struct source_pos){.file = option},
-        "%s of %d GPUs of this cluster cannot be done as %s%s%s%s; the nearest is %s with %s",
-        coll_kind_names[command->kind], command->gpus,
-        algorithm ? coll_algorithm_names[wanted] : "", algorithm && protocol ? " with " : "",
-        protocol ? coll_protocol_names[command->force.protocol] : "", why,
-        coll_algorithm_names[nearest->algorithm], coll_protocol_names[nearest->protocol]);
-}
-
-/* The group, or those of a mesh. */
-static struct isolated *collective_group_of(
+static enum status collective_print(
     struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
-    const struct mesh_request *mesh = &command->mesh;
-    const char *option = command->degraded      ? "--degraded-links"
-                         : mesh->mesh.ranks > 0 ? "--mesh"
-                                                : "--gpus, --nodes";
-    struct source_pos at = {.file = option};
-    if (mesh->mesh.ranks == 0) {
-        command->nodes =
-            command->nodes > 0 ? command->nodes : isolated_fewest_nodes(hw, command->gpus);
-        return isolated_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
-    }
-    int node = hw_gpus_per_node(hw), n = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
-    if (!mesh_group_lies_evenly(&mesh->group, mesh->mesh.ranks, node)) {
-        diag_input(diag, at,
-            "groups of %d GPUs, %d apart, in nodes of %d: some have more GPUs on one node than on "
-            "another, which is not simulated; take sizes that divide %d, or multiples of it",
-            mesh->group.size, mesh->group.stride, node, node);
-        return NULL;
-    }
-    struct coll_group *groups = ARENA_ARRAY(arena, struct coll_group, n);
-    for (int i = 0; i < n; i++)
-        groups[i] = (struct coll_group){
-            mesh_group_first(&mesh->group, i), mesh->group.stride, mesh->group.size};
-    command->nodes = coll_shape(groups[0], node).nodes;
-    return isolated_groups(hw, groups, n, mesh->mesh.ranks, command->degraded, at, arena, diag);
-}
-
-/* At least one byte larger each time, so a factor near 1 ends, too. */
-static enum status print_sizes(
-    struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
-{
-    struct isolated *isolated = collective_group_of(command, hw, arena, diag);
-    if (!isolated)
-        return STATUS_INPUT;
-    VEC(struct predicted) rows = {0};
-    enum status status = STATUS_OK;
-    for (double bytes = command->min_bytes; bytes <= command->max_bytes && status == STATUS_OK;) {
-        int wanted = command->force.algorithm, protocol = command->force.protocol;
-        struct predicted row = {.bytes = bytes};
-        struct coll_cost cost = row.cost =
-            isolated_cost(isolated, (enum coll_kind)command->kind, bytes, command->force, row.link);
-        vec_push(&rows, row);
-        if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
-            (protocol != COLL_ANY && protocol != (int)cost.protocol))
-            status = cannot(command, hw, &cost, diag);
-        bytes = fmax(bytes + 1, floor(bytes * command->factor));
-    }
+    struct collective_sizes sizes = {0};
+    enum status status = collective_predict(&sizes, &command->asked, hw, arena, diag);
     if (status == STATUS_OK && command->format != FORMAT_NCCL_TESTS)
-        collective_print_rows(rows.at, rows.n, command->format, arena);
+        collective_print_rows(sizes.list.at, sizes.list.n, command->format, arena);
     else if (status == STATUS_OK)
-        print_nccl_tests(command, hw, rows.at, rows.n, arena);
-    vec_free(&rows);
+        print_nccl_tests(&command->asked, hw, sizes.list.at, sizes.list.n, arena);
+    vec_free(&sizes.list);
     return status;
 }
 
@@ -509,7 +348,7 @@ int cmd_collective(int argc, char **argv)
             "force them. Bound by: what limits it (NVLink, NIC, channels, ...), or latency if that "
             "is more than half of the time. The network is that of the cluster file, with its "
             "switches if it has a section 'network' (see 'flopcast help clusters')."};
-    struct collective_command command = {.kind = -1, .force = COLL_FREE};
+    struct collective_command command = {.asked = {.kind = -1, .force = COLL_FREE}};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
@@ -519,7 +358,7 @@ int cmd_collective(int argc, char **argv)
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
         given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena,
             &diag) == STATUS_OK)
-        print_sizes(&command, &hw, &arena, &diag);
+        collective_print(&command, &hw, &arena, &diag);
     hw_sources_free(&sources);
     overrides_free(&command.overrides);
     arena_release(&arena);

@@ -38,7 +38,7 @@ static const struct command_option calibrate_check_options[] = {
     LOG_OPTIONS("Of the log: ", struct check_command),
     {"db", "PATH", "Store the comparison in this database, for `flopcast plot check`", OPTION_TEXT,
         AT(check_command, db)},
-    FORCE_OPTIONS(struct check_command),
+    FORCE_OPTIONS(struct check_command, force),
     {"nccl-debug", "FILE",
         "What NCCL printed with NCCL_DEBUG=INFO, where the log does not hold it; what it says of "
         "channels, NVLS and its version is predicted with",
