@@ -4,7 +4,6 @@
 #include "rows/table.h"
 
 #include "base/files.h"
-#include "model/model.h"
 
 #include <inttypes.h>
 #include <stdio.h>

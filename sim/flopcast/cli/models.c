@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "rows/table.h"
 #include "config/config.h"
-#include "model/model.h"
+#include "scenario/scenario.h"
 
 #include <math.h>
 #include <string.h>

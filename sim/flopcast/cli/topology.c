@@ -7,13 +7,13 @@
  * than the NICs. */
 #include "cli/cli.h"
 #include "options/arguments.h"
+#include "options/given.h"
 #include "rows/records.h"
 #include "rows/words.h"
+#include "study/comm.h"
 
 #include "base/files.h"
-#include "coll/coll.h"
 #include "config/config.h"
-#include "hw/override.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -88,26 +88,6 @@ static enum status topology_load(struct hw *hw, struct hw_sources *sources, cons
     return status == STATUS_OK
                ? hw_load_gpu_from(&hw->gpu, &sources->gpu, hw->node.gpu_path, arena, diag)
                : status;
-}
-
-/* How many channels NCCL lays across nodes and why, and whether they fill the NICs. */
-static void print_channels(FILE *out, const struct hw *hw)
-{
-    char words[256], carried[64], there[64];
-    fprintf(out, "collectives across nodes\n  NCCL lays %s\n",
-        coll_channels_words(words, sizeof words, hw));
-    double channels = coll_channels(true, hw);
-    double channels_Bps = channels * hw->cluster.nccl_channel_bandwidth.value;
-    double nics_Bps = hw->node.nics.value * hw->node.nic_bandwidth.value;
-    quantity_format(there, sizeof there, nics_Bps, DIM_BYTES_PER_S);
-    if (channels_Bps > 0 && channels_Bps < nics_Bps)
-        fprintf(out,
-            "  NCCL's channels carry %s of the %s of a node's NICs (channels x "
-            "nccl_channel_bandwidth)\n",
-            quantity_format(carried, sizeof carried, channels_Bps, DIM_BYTES_PER_S), there);
-    if (coll_link_bound(hw, true) == COLL_BOUND_PCIE)
-        fprintf(out, "  PCIe carries %s of the %s of a node's NICs (pcie_bandwidth)\n",
-            quantity_format(carried, sizeof carried, coll_node_Bps(hw), DIM_BYTES_PER_S), there);
 }
 
 /* A row a number or choice of one file. part: "cluster", "node", "gpu". */
@@ -198,7 +178,7 @@ int cmd_topology(int argc, char **argv)
     else if (diag.worst == STATUS_OK)
         topology_print_records(stdout, &hw, file.format);
     if (diag.worst == STATUS_OK && table && hw.cluster.nodes.value > 1)
-        print_channels(stdout, &hw);
+        scenario_channels_print(stdout, &hw);
     hw_sources_free(&sources);
     arena_release(&arena);
     return cli_report(&diag);

@@ -316,6 +316,25 @@ const char *scenario_comm_sentence(
                : text;
 }
 
+void scenario_channels_print(FILE *out, const struct hw *hw)
+{
+    char words[256], carried[64], there[64];
+    fprintf(out, "collectives across nodes\n  NCCL lays %s\n",
+        coll_channels_words(words, sizeof words, hw));
+    double channels = coll_channels(true, hw);
+    double channels_Bps = channels * hw->cluster.nccl_channel_bandwidth.value;
+    double nics_Bps = hw->node.nics.value * hw->node.nic_bandwidth.value;
+    quantity_format(there, sizeof there, nics_Bps, DIM_BYTES_PER_S);
+    if (channels_Bps > 0 && channels_Bps < nics_Bps)
+        fprintf(out,
+            "  NCCL's channels carry %s of the %s of a node's NICs (channels x "
+            "nccl_channel_bandwidth)\n",
+            quantity_format(carried, sizeof carried, channels_Bps, DIM_BYTES_PER_S), there);
+    if (coll_link_bound(hw, true) == COLL_BOUND_PCIE)
+        fprintf(out, "  PCIe carries %s of the %s of a node's NICs (pcie_bandwidth)\n",
+            quantity_format(carried, sizeof carried, coll_node_Bps(hw), DIM_BYTES_PER_S), there);
+}
+
 const char *scenario_channels_sentence(
     struct arena *arena, const struct scenario_comm *comm, const struct hw *hw)
 {

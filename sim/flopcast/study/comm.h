@@ -13,6 +13,8 @@
 #include "coll/coll.h"
 #include "exec/exec.h"
 
+#include <stdio.h>
+
 /* Collectives of one kind, size and group. */
 struct scenario_comm_item {
     enum coll_kind kind;
@@ -65,6 +67,9 @@ const char *scenario_comm_sentence(
  * number of what kind that rests; NULL where they do not bind. */
 const char *scenario_channels_sentence(
     struct arena *arena, const struct scenario_comm *comm, const struct hw *hw);
+
+/* For people: how many channels NCCL lays across nodes and why, and whether they fill the NICs. */
+void scenario_channels_print(FILE *out, const struct hw *hw);
 
 /* A step after a change over that before: its time and the tokens that it trains on, of the whole
  * job. Where these differ, speeds are compared and not steps. counted: "tokens", or "images". */
