@@ -16,9 +16,9 @@
  * largest of them, 1 at least.
  *
  * What errors of one maker have in common (alike): the slope of one error over another by least
- * absolute values, over pairs of rows of a maker, makers alike; of pairs that do not share a curve
- * some thousand a maker. given_wider: what the smallest rows of curves, taken as measured, ask of
- * the others' intervals to hold 90 %.
+ * absolute values, over some thousand pairs of rows of a maker that share no curve, makers alike.
+ * Of rows that do (SURE_JOB), and given_wider, by which intervals are widened so that they hold 90
+ * %: both together, by the interval score of curves whose smallest row is taken as measured.
  *
  * Ratios (of rows to the smallest of their curve, per root of a doubling) and peaks: quantiles
  * alone, as no more than 7 to 13 makers have them, of which the room for one more would be the most

@@ -1,15 +1,15 @@
 /* How far one measurement of a user's own says what another run will do, by how alike the two are.
  *
- * Runs of one maker are pairs of a kin: the same job at another size, the same layout, model, or
- * only the maker. Slopes are by least absolute values: the weighted median of one error over
- * another, weights the other's size; a closer kin has at least the slope of a farther one. Then
- * intervals of runs with the smallest size of their curve given are widened until they hold what is
- * wanted.
+ * Runs of one maker are pairs of a kin: the same layout, model, or only the maker. Slopes are by
+ * least absolute values: the weighted median of one error over another, weights the other's size; a
+ * closer kin has at least the slope of a farther one. Of the same job at another size the slope,
+ * and by how much intervals are widened until they hold what is wanted, are found together, by the
+ * interval score of runs with the smallest size of their curve given: a slope too near 1 asks for
+ * wide intervals, one too small gives what is measured away.
  *
  * What is subtle: a maker with two rows weighs as much as one with hundreds, and pairs grow with
- * the square of a maker's rows, so of those that share no curve every k-th is taken, about
- * MOST_PAIRS of a maker and kin; a first pass counts them. Pairs of a curve are about a doubling
- * apart. */
+ * the square of a maker's rows, so of them every k-th is taken, about MOST_PAIRS of a maker and
+ * kin; a first pass counts them. */
 #include "validate/sure_kin.h"
 
 #include <gsl/gsl_sort.h>
@@ -50,9 +50,9 @@ static void push_pair(struct sure_kins *kins, enum sure_kin kin, const struct su
 }
 
 /* Every maker the same: the weights of its pairs of a kin add up to their mean size. */
-static void weigh_maker(struct sure_kins *kins, const int first[SURE_KINS])
+static void weigh_maker(struct sure_kins *kins, const int first[SURE_JOB])
 {
-    for (int kin = 0; kin < SURE_KINS; kin++)
+    for (int kin = 0; kin < SURE_JOB; kin++)
         for (int i = first[kin]; i < kins->pairs[kin].n; i++)
             kins->pairs[kin].at[i].weight /= kins->pairs[kin].n - first[kin];
 }
@@ -60,8 +60,8 @@ static void weigh_maker(struct sure_kins *kins, const int first[SURE_KINS])
 static void find_pairs(struct sure_kins *kins, const struct validate_table *table,
     const struct sure_rows *rows, const int *own, int n)
 {
-    int first[SURE_KINS], count[SURE_KINS] = {0}, passed[SURE_KINS] = {0};
-    for (int kin = 0; kin < SURE_KINS; kin++)
+    int first[SURE_JOB], count[SURE_JOB] = {0}, passed[SURE_JOB] = {0};
+    for (int kin = 0; kin < SURE_JOB; kin++)
         first[kin] = kins->pairs[kin].n;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < n; i++)
@@ -70,9 +70,9 @@ static void find_pairs(struct sure_kins *kins, const struct validate_table *tabl
                 const struct validate_row *a = &table->rows.at[of->at],
                                           *b = &table->rows.at[over->at];
                 enum sure_kin kin = kin_of(a, b);
-                if (i == j || (kin == SURE_JOB && fabs(doublings_of(a, b) - 1) > 0.5))
+                if (i == j || kin == SURE_JOB)
                     continue;
-                int step = kin == SURE_JOB ? 1 : 1 + count[kin] / MOST_PAIRS;
+                int step = 1 + count[kin] / MOST_PAIRS;
                 if (pass == 0)
                     count[kin]++;
                 else if (passed[kin]++ % step == 0)
@@ -179,15 +179,47 @@ static double sure_kin_wider(const struct sure_numbers *numbers, const struct su
     return found;
 }
 
+/* The mean interval score of given sizes, each maker the same: the width, and what lies beyond it
+ * times 2 over the share that may (Gneiting and Raftery 2007), in logarithms. */
+static double sure_kin_score(const struct sure_numbers *numbers, const struct sure_kins *kins,
+    const struct sure_rows *rows, int left_out)
+{
+    double sum = 0;
+    for (int i = 0; i < kins->sizes.n; i++) {
+        const struct sure_size *size = &kins->sizes.at[i];
+        if (rows->list[size->row].maker == left_out)
+            continue;
+        struct sure_range range = range_given(numbers, rows, size);
+        double error = rows->list[size->row].error, low = log(range.low), high = log(range.high),
+               beyond = fmax(0, fmax(low - error, error - high));
+        sum += (high - low + 2 / (1 - SURE_WANTED) * beyond) / size->of_maker;
+    }
+    return sum;
+}
+
+/* Slopes by themselves; that of the same job together with given_wider, as each says how much the
+ * other need be. */
 void sure_kins_fit(struct sure_numbers *numbers, const struct sure_kins *kins,
     const struct sure_rows *rows, int left_out)
 {
-    double least = 0;
-    for (int kin = 0; kin < SURE_KINS; kin++)
+    enum { STEPS = 32 };
+    double least = 0, best = HUGE_VAL;
+    struct sure_numbers tried;
+    for (int kin = 0; kin < SURE_JOB; kin++)
         numbers->alike[kin] = least =
             fmin(fmax(slope(kins, (enum sure_kin)kin, left_out), least), MOST_ALIKE);
-    numbers->given_wider = 1;
-    numbers->given_wider = sure_kin_wider(numbers, kins, rows, left_out);
+    tried = *numbers;
+    for (int step = 0; step <= STEPS; step++) {
+        tried.alike[SURE_JOB] = least + (MOST_ALIKE - least) * step / STEPS;
+        tried.given_wider = 1;
+        tried.given_wider = sure_kin_wider(&tried, kins, rows, left_out);
+        double score = sure_kin_score(&tried, kins, rows, left_out);
+        if (score < best) {
+            best = score;
+            numbers->alike[SURE_JOB] = tried.alike[SURE_JOB];
+            numbers->given_wider = tried.given_wider;
+        }
+    }
 }
 
 void sure_kins_apply(struct sure_kins *kins, const struct sure_numbers *numbers,
@@ -235,7 +267,7 @@ struct sure_given_score sure_kins_score(const struct sure_kins *kins, const stru
 
 void sure_kins_free(struct sure_kins *kins)
 {
-    for (int kin = 0; kin < SURE_KINS; kin++)
+    for (int kin = 0; kin < SURE_JOB; kin++)
         vec_free(&kins->pairs[kin]);
     vec_free(&kins->sizes);
 }

@@ -34,7 +34,7 @@ struct sure_size { /* a row that is not the smallest of its curve; range: of app
     struct sure_range range;
 };
 struct sure_kins {
-    VEC(struct sure_pair) pairs[SURE_KINS];
+    VEC(struct sure_pair) pairs[SURE_JOB]; /* kins farther than the same job */
     VEC(struct sure_size) sizes;
 };
 void sure_kins_find(
