@@ -1,11 +1,10 @@
 /* Section `goodput`: its keys, its defaults, and what follows from the size of a job (restarts, hot
  * spares).
  *
- * goodput_numbers is the only place of the defaults, each with kind and source;
- * goodput_default_options() looks them up by key. Rates of failures are those of one run of 16,384
- * H100 over 54 days, per part: days x parts / interruptions. An MTBF of 0 means that a part never
- * fails. Restart times and hot spares are tables of published points, interpolated in the logarithm
- * of GPUs or nodes. */
+ * goodput_numbers is the only place of the defaults, by key, each with kind and source. Rates of
+ * failures are those of one run of 16,384 H100 over 54 days, per part: days x parts /
+ * interruptions. An MTBF of 0 means that a part never fails. Restart times and hot spares are
+ * tables of published points, interpolated in the logarithm of GPUs or nodes. */
 #include "goodput/goodput.h"
 
 #include <math.h>
@@ -86,38 +85,19 @@ const struct goodput_number goodput_numbers[] = {
     {0},
 };
 
-static double goodput_table_number(const char *key)
-{
-    for (const struct goodput_number *n = goodput_numbers; n->key; n++)
-        if (strcmp(n->key, key) == 0)
-            return n->number.value;
-    BUG_IF(true, "no default of %s", key);
-}
-
 struct goodput_options goodput_default_options(void)
 {
-    return (struct goodput_options){
-        .mtbf_s = {[GOODPUT_GPU] = goodput_table_number("gpu_mtbf"),
-            [GOODPUT_NODE] = goodput_table_number("node_mtbf"),
-            [GOODPUT_LINK] = goodput_table_number("link_mtbf"),
-            [GOODPUT_SWITCH] = goodput_table_number("switch_mtbf"),
-            [GOODPUT_SOFTWARE] = goodput_table_number("software_mtbf")},
-        .detection_s = {[GOODPUT_GPU] = goodput_table_number("gpu_detection_time"),
-            [GOODPUT_NODE] = goodput_table_number("node_detection_time"),
-            [GOODPUT_LINK] = goodput_table_number("link_detection_time"),
-            [GOODPUT_SWITCH] = goodput_table_number("switch_detection_time"),
-            [GOODPUT_SOFTWARE] = goodput_table_number("software_detection_time")},
-        .hang_share = goodput_table_number("hang_share"),
-        .nccl_timeout_s = goodput_table_number("nccl_timeout"),
-        .slow_node_slowdown = goodput_table_number("slow_node_slowdown"),
-        .slow_node_detection_s = goodput_table_number("slow_node_detection_time"),
-        .hot_spares = (int64_t)goodput_table_number("hot_spares"),
-        .replacement_s = goodput_table_number("replacement_time"),
-        .checkpoint_bandwidth_Bps = goodput_table_number("checkpoint_bandwidth"),
-        .checkpoint_node_bandwidth_Bps = goodput_table_number("checkpoint_node_bandwidth"),
-        .checkpoint_copy_bandwidth_Bps = goodput_table_number("checkpoint_copy_bandwidth"),
-        .sharded_checkpoint = true,
-    };
+    struct goodput_options out = {.sharded_checkpoint = true};
+    for (const struct goodput_number *number = goodput_numbers; number->key; number++) {
+        size_t at = 0;
+        const struct config_field *field = config_field_at(&goodput_table, number->key, &at);
+        double value = number->number.value;
+        if (field->type == FIELD_INT)
+            memcpy((char *)&out + at, &(int64_t){(int64_t)value}, sizeof(int64_t));
+        else
+            memcpy((char *)&out + at, &value, sizeof value);
+    }
+    return out;
 }
 
 /* BYTEROBUST, weak scaling: a full requeue. */
