@@ -10,6 +10,7 @@
 
 #include "../combinations.h"
 #include "../point.h"
+#include "draws.h"
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
 #define QUIET                                                                                      \
@@ -148,12 +149,13 @@ static void packed_sequences(void **state)
 static void drawn_cases(void **state)
 {
     (void)state;
-    enum { CASES = 600, MOST_RANKS = 8 };
+    enum { MOST_RANKS = 8 };
+    int cases = law_draws(600);
     struct arena shared = ARENA_INIT;
     struct hw hw;
     int ran = 0;
     load_cluster(&hw, "a100-pcie-1x200g", &shared);
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < cases; i++) {
         struct arena arena = ARENA_INIT;
         struct drawn drawn = draw(i);
         struct plan plan;
@@ -176,7 +178,7 @@ static void drawn_cases(void **state)
         plan_release(&plan);
         arena_release(&arena);
     }
-    assert_true(ran > CASES / 4);
+    assert_true(ran > cases / 4);
     arena_release(&shared);
 }
 

@@ -4,6 +4,7 @@
  * environment: that many points of each instead of DRAWS. */
 #include "base/rng.h"
 #include "coll/coll.h"
+#include "draws.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,12 +42,6 @@ static int release(void **state)
     (void)state;
     arena_release(&arena);
     return 0;
-}
-
-static int draws(void)
-{
-    const char *given = getenv("FLOPCAST_LAW_DRAWS");
-    return given ? atoi(given) : DRAWS;
 }
 
 /* One in (0, 1), the same for the same seed. */
@@ -94,7 +89,7 @@ static void faster_nics_are_no_slower(void **state)
 {
     (void)state;
     struct rng_stream rng = rng_stream(1, 1, 1);
-    for (int i = 0; i < draws(); i++) {
+    for (int i = 0; i < law_draws(DRAWS); i++) {
         struct message m = draw_message(&rng);
         struct hw slow = *m.hw;
         double near = fmax(1, slow.node.nics.value / slow.node.gpus.value);
@@ -114,7 +109,7 @@ static void nics_step_by_step(void **state)
     (void)state;
     static const double step_Bps = 25e9 / 8;
     struct rng_stream rng = rng_stream(3, 1, 1);
-    for (int i = 0; i < draws(); i++) {
+    for (int i = 0; i < law_draws(DRAWS); i++) {
         struct message m = draw_message(&rng);
         struct hw slow = *m.hw;
         double near = fmax(1, slow.node.nics.value / slow.node.gpus.value),
@@ -132,7 +127,7 @@ static void faster_nvlinks_and_channels_are_no_slower(void **state)
 {
     (void)state;
     struct rng_stream rng = rng_stream(2, 1, 1);
-    for (int i = 0; i < draws(); i++) {
+    for (int i = 0; i < law_draws(DRAWS); i++) {
         struct message m = draw_message(&rng);
         struct hw slow = *m.hw;
         slow.cluster.nccl_channels =
@@ -153,7 +148,7 @@ static void more_ranks_are_no_faster(void **state)
 {
     (void)state;
     struct rng_stream rng = rng_stream(4, 1, 1);
-    for (int i = 0; i < draws(); i++) {
+    for (int i = 0; i < law_draws(DRAWS); i++) {
         struct message more = draw_message(&rng);
         if (more.kind >= COLL_SEND_RECV)
             continue;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../combinations.h"
+#include "draws.h"
 #include "exec/exec.h"
 #include "store/record.h"
 
@@ -318,8 +319,7 @@ static void try_pair(struct counts *counts, int number)
 static void one_rank_stands_for_all(void **state)
 {
     (void)state;
-    const char *given = getenv("FLOPCAST_LAW_DRAWS");
-    int wanted = given ? atoi(given) : PAIRS;
+    int wanted = law_draws(PAIRS);
     struct counts counts = {0};
     for (int number = 0; counts.pairs < wanted; number++)
         try_pair(&counts, number);

@@ -12,6 +12,7 @@
 
 #include "../combinations.h"
 #include "../point.h"
+#include "draws.h"
 
 #include <string.h>
 
@@ -154,13 +155,13 @@ static void assert_same_run(
 static void drawn_cases(void **state)
 {
     (void)state;
-    enum { CASES = 3000, RUN_EVERY = 10, MOST_RANKS = 8 };
+    enum { RUN_EVERY = 10, MOST_RANKS = 8 };
     struct arena shared = ARENA_INIT;
     struct hw hw;
     struct held held = {0};
-    int same = 0;
+    int same = 0, cases = law_draws(3000);
     load_cluster(&hw, "a100-pcie-1x200g", &shared);
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < cases; i++) {
         struct arena arena = ARENA_INIT;
         struct drawn drawn = draw(i);
         struct plan flat, folded = {0};
@@ -177,7 +178,7 @@ static void drawn_cases(void **state)
         plan_release(&folded);
         arena_release(&arena);
     }
-    assert_true(same > CASES / 2);
+    assert_true(same > cases / 2);
     arena_release(&shared);
 }
 

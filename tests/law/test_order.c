@@ -17,11 +17,12 @@
 #include <cmocka.h>
 
 #include "../combinations.h"
+#include "draws.h"
 #include "layouts.h"
 
 #include <string.h>
 
-enum { CASES = 1500, QUEUES = 16 };
+enum { QUEUES = 16 };
 
 /* The last op of each queue that is over before an op starts; op + n: of the second step of two. */
 struct clock {
@@ -150,8 +151,8 @@ static void drawn_jobs_wait_for_what_they_read(void **state)
     struct arena arena = ARENA_INIT;
     struct hw hw;
     load_cluster(&hw, "h100-8x400g", &arena);
-    int taken = 0;
-    for (int i = 0; i < CASES; i++) {
+    int taken = 0, cases = law_draws(1500);
+    for (int i = 0; i < cases; i++) {
         struct arena scratch = ARENA_INIT;
         struct drawn drawn = draw(i);
         struct plan plan;
@@ -162,7 +163,7 @@ static void drawn_jobs_wait_for_what_they_read(void **state)
         plan_release(&plan);
         arena_release(&scratch);
     }
-    assert_true(taken > CASES / 2);
+    assert_true(taken > cases / 2);
     arena_release(&arena);
 }
 

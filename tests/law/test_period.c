@@ -11,6 +11,7 @@
 
 #include "../combinations.h"
 #include "../point.h"
+#include "draws.h"
 #include "layouts.h"
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
@@ -117,12 +118,11 @@ static void load_slow_gpus(struct hw *hw, struct arena *arena)
 static void drawn_cases(void **state)
 {
     (void)state;
-    enum { CASES = 120 };
     struct arena shared = ARENA_INIT;
     struct hw hw;
     struct tried tried = {0};
     load_slow_gpus(&hw, &shared);
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < law_draws(120); i++) {
         struct arena arena = ARENA_INIT;
         struct drawn drawn = draw(i);
         if (drawn.options.train.device_batch == 0)

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "../combinations.h"
+#include "draws.h"
 #include "exec/exec.h"
 
 #include <inttypes.h>
@@ -50,12 +51,6 @@ static int release(void **state)
     (void)state;
     arena_release(&files);
     return 0;
-}
-
-static int draws(void)
-{
-    const char *given = getenv("FLOPCAST_LAW_DRAWS");
-    return given ? atoi(given) : DRAWS;
 }
 
 struct drawn_point {
@@ -232,7 +227,7 @@ static void faster_is_no_slower(void **state)
 {
     (void)state;
     int taken = 0, by_allocator = 0, by_kernels = 0, violations = 0;
-    for (int number = 0; number < draws(); number++) {
+    for (int number = 0; number < law_draws(DRAWS); number++) {
         struct rng_stream rng = rng_stream(7, 0, (uint64_t)number);
         struct drawn_point point;
         draw_point(&point, number, &rng);
@@ -260,7 +255,7 @@ static void faster_is_no_slower(void **state)
     print_message("%d points: %d slower by more than 1 %%, by the allocator %d, by kernels beside "
                   "collectives %d, not said %d\n",
         taken, by_allocator + by_kernels + violations, by_allocator, by_kernels, violations);
-    assert_true(taken > draws() / 3);
+    assert_true(taken > law_draws(DRAWS) / 3);
     assert_int_equal(violations, 0);
 }
 
@@ -281,7 +276,7 @@ static void more_warm_up_changes_nothing(void **state)
     static const double LATER = 1e-3, COLD = 1e-3;
     double worst = 0;
     int taken = 0, retrying = 0, violations = 0;
-    for (int number = 0; number < draws(); number++) {
+    for (int number = 0; number < law_draws(DRAWS); number++) {
         struct rng_stream rng = rng_stream(10, 0, (uint64_t)number);
         struct drawn_point point;
         draw_point(&point, number, &rng);
@@ -311,7 +306,7 @@ static void more_warm_up_changes_nothing(void **state)
     }
     print_message(
         "%d points, %d of them retry; all ranks differ by %.2g at most\n", taken, retrying, worst);
-    assert_true(taken > draws() / 3);
+    assert_true(taken > law_draws(DRAWS) / 3);
     assert_int_equal(violations, 0);
 }
 
@@ -350,7 +345,7 @@ static void warm_up_grows_as_if_asked(void **state)
     (void)state;
     enum { LEAST = 2, MOST = 8 };
     int taken = 0, longer = 0, longest = 0;
-    for (int number = 0; number < draws(); number++) {
+    for (int number = 0; number < law_draws(DRAWS); number++) {
         struct rng_stream rng = rng_stream(11, 0, (uint64_t)number);
         struct drawn_point point;
         struct arena arena = ARENA_INIT;
@@ -390,7 +385,7 @@ static void warm_up_grows_as_if_asked(void **state)
     }
     print_message(
         "%d points, %d with a longer warm-up, %d with the longest\n", taken, longer, longest);
-    assert_true(taken > draws() / 3 && longer > draws() / 20 && longest > 0);
+    assert_true(taken > law_draws(DRAWS) / 3 && longer > law_draws(DRAWS) / 20 && longest > 0);
 }
 
 static bool is_share(double value)
@@ -403,7 +398,7 @@ static void shares_are_at_most_one(void **state)
     (void)state;
     int taken = 0, violations = 0, muon = 0;
     double most = 0, nic = 0, nvlink = 0;
-    for (int number = 0; number < draws(); number++) {
+    for (int number = 0; number < law_draws(DRAWS); number++) {
         struct rng_stream rng = rng_stream(8, 0, (uint64_t)number);
         struct drawn_point point;
         draw_point(&point, number, &rng);
@@ -427,7 +422,7 @@ static void shares_are_at_most_one(void **state)
     }
     print_message("%d points, %d with muon; the highest HFU %.3f, NICs %.3f, NVLinks %.3f\n", taken,
         muon, most, nic, nvlink);
-    assert_true(taken > draws() / 3 && muon > draws() / 20);
+    assert_true(taken > law_draws(DRAWS) / 3 && muon > law_draws(DRAWS) / 20);
     assert_int_equal(violations, 0);
 }
 
@@ -438,7 +433,7 @@ static void waiting_collectives_cost_little(void **state)
 {
     (void)state;
     int taken = 0, by_tiles = 0, violations = 0;
-    for (int number = 0; number < draws(); number++) {
+    for (int number = 0; number < law_draws(DRAWS); number++) {
         struct rng_stream rng = rng_stream(9, 0, (uint64_t)number);
         struct drawn_point point;
         draw_point(&point, number, &rng);
@@ -469,7 +464,7 @@ static void waiting_collectives_cost_little(void **state)
     print_message(
         "%d points, %d with kernels slower than waiting explains, %d of them by their tiles\n",
         taken, by_tiles + violations, by_tiles);
-    assert_true(taken > draws() / 8);
+    assert_true(taken > law_draws(DRAWS) / 8);
     assert_int_equal(violations, 0);
 }
 
