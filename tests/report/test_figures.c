@@ -336,15 +336,15 @@ static void ten_points(void **state)
     every_figure_draws(10);
 }
 
-static void a_thousand_points(void **state)
+static void hundreds_of_points(void **state)
 {
     (void)state;
-    every_figure_draws(1000);
+    every_figure_draws(300);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_point), cmocka_unit_test(ten_points),
-        cmocka_unit_test(a_thousand_points)};
+        cmocka_unit_test(hundreds_of_points)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
