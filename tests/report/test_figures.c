@@ -1,4 +1,4 @@
-/* Every figure of plots/ draws at 1, 10 and 1,000 points, or says in a sentence how to choose
+/* Every figure of plots/ draws at 1, 10 and 300 points, or says in a sentence how to choose
  * fewer; gnuplot has nothing to complain of. FLOPCAST_TEST_PICTURES=folder keeps the pictures, to
  * look at them. */
 #include "report/report.h"

@@ -115,7 +115,7 @@ static void it_holds_for_makers_that_are_left_out(void **state)
     arena_release(&arena);
 }
 
-/* What a measurement of one's own says does not hang on one curve: without BigScience's rows it is
+/* What a measurement of one's own says does not rest on one curve: without BigScience's rows it is
  * about the same. (A slope by a median and a width by a quantile gave 0.89 and 0.90 without two
  * rows of it, 0.97 and 1.92 with them.) */
 static void one_curve_does_not_turn_it(void **state)
