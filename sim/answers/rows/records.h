@@ -18,9 +18,6 @@ struct records {
     int n;                      /* rows so far */
 };
 
-/* The row of an initialiser list of cells. */
-#define RECORDS_ROW(records, ...) records_row((records), RECORD_CELLS(__VA_ARGS__))
-
 struct records records_begin(FILE *out, enum records_format format);
 /* All rows have the same names in the same order; the first brings the head of the CSV. */
 void records_row(struct records *records, const struct record_cell *cells, int n);

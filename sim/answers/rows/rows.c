@@ -37,6 +37,13 @@ void rows_next(struct rows *rows)
         table_row(&rows->table);
 }
 
+void rows_cells(struct rows *rows, const struct record_cell *cells, int n)
+{
+    rows->n++;
+    for (int i = 0; i < n; i++)
+        vec_push(&rows->cells, cells[i]);
+}
+
 void rows_text(struct rows *rows, struct rows_column column, const char *text)
 {
     rows_put(rows, &column, cell_text(column.name, text), text);

@@ -36,6 +36,9 @@ void rows_text(
     struct rows *rows, struct rows_column column, const char *text); /* NULL: not known */
 void rows_int(struct rows *rows, struct rows_column column, int64_t value);
 void rows_real(struct rows *rows, struct rows_column column, bool known, double value);
+/* A row for programs alone, of an initialiser list of cells. */
+void rows_cells(struct rows *rows, const struct record_cell *cells, int n);
+#define ROWS_CELLS(rows, ...) rows_cells((rows), RECORD_CELLS(__VA_ARGS__))
 /* A number whose text for people is made elsewhere; the second for people alone. */
 void rows_real_as(
     struct rows *rows, struct rows_column column, bool known, double value, const char *text);

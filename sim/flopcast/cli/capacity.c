@@ -8,7 +8,7 @@
  * answers are marked with ~, and those where cudaMalloc is tried again with *. */
 #include "cli/cli.h"
 #include "cli/memory.h"
-#include "rows/records.h"
+#include "rows/rows.h"
 #include "rows/sure.h"
 #include "rows/vary.h"
 #include "rows/words.h"
@@ -291,11 +291,11 @@ static void capacity_print_records(
 {
     static const char *const names[] = {
         [BASIS_SIMULATED] = "simulated", [BASIS_RETRIES] = "retries", [BASIS_PEAK] = "peak"};
-    struct records records = records_begin(out, format);
+    struct rows rows = {0};
     for (int i = 0; i < capacity->n_counts; i++)
         for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
             struct answer batch = capacity->batches[i][c], fewest = capacity->fewest[c];
-            RECORDS_ROW(&records, cell_text("model", capacity->request->job.point.model.shape.name),
+            ROWS_CELLS(&rows, cell_text("model", capacity->request->job.point.model.shape.name),
                 cell_text("gpu", capacity->request->job.point.hw.gpu.name),
                 cell_int("gpus", capacity->counts[i]),
                 cell_text("activation_checkpointing", checkpointing_names[c]),
@@ -305,7 +305,7 @@ static void capacity_print_records(
                 cell_real("fewest_gpus", !capacity->one_count, (double)fewest.number),
                 cell_text("fewest_gpus_basis", capacity->one_count ? NULL : names[fewest.basis]));
         }
-    records_end(&records);
+    rows_finish(out, &rows, format);
 }
 
 static void find_all(struct capacity *capacity)

@@ -449,16 +449,16 @@ static void memory_print_table(FILE *out, const struct memory_request *request,
 static void memory_print_records(
     FILE *out, const struct memory_rows *rows, enum records_format format)
 {
-    struct records records = records_begin(out, format);
+    struct rows cells = {0};
     for (int i = 0; i < rows->list.n; i++) {
         const struct memory_row *row = &rows->list.at[i];
-        RECORDS_ROW(&records, cell_text("section", row->section), cell_text("name", row->name),
+        ROWS_CELLS(&cells, cell_text("section", row->section), cell_text("name", row->name),
             cell_real("rule_bytes", !isnan(row->rule), row->rule),
             cell_real("modelled_bytes", !isnan(row->modelled), row->modelled),
             cell_text("note", row->note),
             cell_real("largest_bytes", !isnan(row->largest), row->largest));
     }
-    records_end(&records);
+    rows_finish(out, &cells, format);
 }
 
 static void print_json(FILE *out, const struct memory_request *request,

@@ -1,7 +1,7 @@
 /* `flopcast model`: the layers and tensors of a model, or of a rank's share of it. */
 #include "cli/cli.h"
 #include "cli/memory.h"
-#include "rows/table.h"
+#include "rows/rows.h"
 
 #include "base/files.h"
 
@@ -12,7 +12,7 @@ COMMAND(cmd_model, 24, "model", 0, "show the layers and tensors of a model file"
     "flopcast model llama3.1-8b");
 
 /* A row a tensor, of each kind of layer once: layers says how many are alike. */
-static void model_add_records(struct records *records, const struct model *model, int stage)
+static void model_add_records(struct rows *rows, const struct model *model, int stage)
 {
     for (int i = 0; i < model->n_tensors; i++) {
         const struct model_tensor *tensor = &model->tensors[i];
@@ -20,7 +20,7 @@ static void model_add_records(struct records *records, const struct model *model
         for (int l = 0; l < model->n_layers; l++)
             layers += model->layers[l].alike == tensor->layer;
         if (layers > 0)
-            RECORDS_ROW(records, cell_text("model", model->shape.name),
+            ROWS_CELLS(rows, cell_text("model", model->shape.name),
                 cell_text("family", model_family_names[model->shape.family]),
                 cell_int("stage", stage), cell_int("model_params", model->params),
                 cell_text("layer", model->layers[tensor->layer].name), cell_int("layers", layers),
@@ -77,19 +77,17 @@ static void model_print_ranks(FILE *out, const struct memory_request *request, s
     struct job job =
         strategy_job(&options->strategy, &point->model, &point->hw, (int)options->cluster.gpus);
     int stages = (int)options->strategy.parallelism.pipeline;
-    struct records records = {0};
+    struct rows rows = {0};
     struct table table = {0};
-    if (request->format != RECORDS_TABLE)
-        records = records_begin(out, request->format);
     for (int s = 0; s < stages; s++) {
         const struct model *model = strategy_rank_model(&job, s, arena);
         if (request->format != RECORDS_TABLE)
-            model_add_records(&records, model, s);
+            model_add_records(&rows, model, s);
         else
             model_add_stage(&table, model, s, arena);
     }
     if (request->format != RECORDS_TABLE) {
-        records_end(&records);
+        rows_finish(out, &rows, request->format);
         return;
     }
     fprintf(out, "%s: %" PRId64 " parameters; a copy on %" PRId64 " GPUs", point->model.shape.name,
@@ -118,9 +116,9 @@ int cmd_model(int argc, char **argv)
         } else if (request.format == RECORDS_TABLE) {
             model_print(stdout, model);
         } else {
-            struct records records = records_begin(stdout, request.format);
-            model_add_records(&records, model, 0);
-            records_end(&records);
+            struct rows rows = {0};
+            model_add_records(&rows, model, 0);
+            rows_finish(stdout, &rows, request.format);
         }
     }
     memory_free(&request);

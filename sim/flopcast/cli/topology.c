@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "options/arguments.h"
 #include "options/given.h"
-#include "rows/records.h"
+#include "rows/rows.h"
 #include "rows/words.h"
 #include "study/comm.h"
 
@@ -91,7 +91,7 @@ static enum status topology_load(struct hw *hw, struct hw_sources *sources, cons
 }
 
 /* A row a number or choice of one file. part: "cluster", "node", "gpu". */
-static void topology_add_records(struct records *records, const char *part, const char *name,
+static void topology_add_records(struct rows *rows, const char *part, const char *name,
     const char *prefix, const struct config_table *table, const void *from, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
@@ -101,16 +101,16 @@ static void topology_add_records(struct records *records, const char *part, cons
         struct quantity q = {0};
         if (field->type == FIELD_SECTION)
             topology_add_records(
-                records, part, name, arena_printf(arena, "%s.", key), field->section, at, arena);
+                rows, part, name, arena_printf(arena, "%s.", key), field->section, at, arena);
         if (field->type == FIELD_SOURCED)
             q = *(const struct quantity *)at;
         const char *choice = field->type == FIELD_ENUM ? field->names[*(const int *)at] : NULL;
         if (!choice && !quantity_is_set(q))
             continue;
         const char *unit = dimension_unit(field->dimension);
-        RECORDS_ROW(records, cell_text("part", part), cell_text("name", name),
-            cell_text("key", key), cell_real("value", !choice, q.value),
-            cell_text("choice", choice), cell_text("unit", !choice && *unit ? unit : NULL),
+        ROWS_CELLS(rows, cell_text("part", part), cell_text("name", name), cell_text("key", key),
+            cell_real("value", !choice, q.value), cell_text("choice", choice),
+            cell_text("unit", !choice && *unit ? unit : NULL),
             cell_text("kind", choice ? NULL : hw_kind_name(q.kind)),
             cell_real("std_error", q.std_error > 0, q.std_error),
             cell_text("source", choice ? NULL : q.source));
@@ -121,15 +121,14 @@ static void topology_add_records(struct records *records, const char *part, cons
 static void topology_print_records(FILE *out, const struct hw *hw, enum records_format format)
 {
     struct arena arena = ARENA_INIT;
-    struct records records = records_begin(out, format);
+    struct rows rows = {0};
     if (hw->cluster.name)
         topology_add_records(
-            &records, "cluster", hw->cluster.name, "", &hw_cluster_table, &hw->cluster, &arena);
+            &rows, "cluster", hw->cluster.name, "", &hw_cluster_table, &hw->cluster, &arena);
     if (hw->node.name)
-        topology_add_records(
-            &records, "node", hw->node.name, "", &hw_node_table, &hw->node, &arena);
-    topology_add_records(&records, "gpu", hw->gpu.name, "", &hw_gpu_table, &hw->gpu, &arena);
-    records_end(&records);
+        topology_add_records(&rows, "node", hw->node.name, "", &hw_node_table, &hw->node, &arena);
+    topology_add_records(&rows, "gpu", hw->gpu.name, "", &hw_gpu_table, &hw->gpu, &arena);
+    rows_finish(out, &rows, format);
     arena_release(&arena);
 }
 

@@ -16,9 +16,8 @@
 #include "options/arguments.h"
 #include "cli/comm.h"
 #include "cli/own_runs.h"
-#include "rows/records.h"
+#include "rows/rows.h"
 #include "rows/sure.h"
-#include "rows/table.h"
 #include "rows/vary.h"
 #include "options/waiting.h"
 #include "rows/words.h"
@@ -533,7 +532,7 @@ static void whatif_print_records(FILE *out, struct whatif *whatif)
 {
     const struct whatif_variant *base = &whatif->variants.at[0];
     int n = whatif->variants.n - 1;
-    struct records records = records_begin(out, whatif->format);
+    struct rows cells = {0};
     for (int i = 0; i < n * base->set.n_points; i++) {
         int point = i / n;
         struct quantity_rows rows = quantities(whatif, point);
@@ -544,7 +543,7 @@ static void whatif_print_records(FILE *out, struct whatif *whatif)
             double before = 0, after = 0;
             bool had = whatif_value_of(&before, base, point, &row),
                  has = whatif_value_of(&after, changed, point, &row);
-            RECORDS_ROW(&records,
+            ROWS_CELLS(&cells,
                 cell_text("point", words_point(&base->set.points[point], &whatif->arena)),
                 cell_text("change", changed->label),
                 cell_text("status", exec_status_names[changed->results[point].exec.status]),
@@ -556,7 +555,7 @@ static void whatif_print_records(FILE *out, struct whatif *whatif)
         }
         vec_free(&rows.list);
     }
-    records_end(&records);
+    rows_finish(out, &cells, whatif->format);
 }
 
 int cmd_whatif(int argc, char **argv)

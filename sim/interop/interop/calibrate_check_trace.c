@@ -8,8 +8,7 @@
  * says which. */
 #include "options/arguments.h"
 #include "options/command.h"
-#include "rows/records.h"
-#include "rows/table.h"
+#include "rows/rows.h"
 #include "rows/vary.h"
 #include "rows/words.h"
 
@@ -363,23 +362,23 @@ static void calibrate_check_trace_print(
 
 /* of: "step" (it and its parts), "class". measured, simulated: how many (0: not counted), seconds.
  */
-static void part_row(struct records *records, const char *of, const char *name,
+static void part_row(struct rows *rows, const char *of, const char *name,
     const struct trace_check *check, const double measured[2], const double simulated[2])
 {
     bool compared = check->compared, counted = measured[0] + simulated[0] > 0;
-    RECORDS_ROW(records, cell_text("of", of), cell_text("name", name), cell_text("ranks", NULL),
+    ROWS_CELLS(rows, cell_text("of", of), cell_text("name", name), cell_text("ranks", NULL),
         cell_text("bytes", NULL), cell_text("bus_bytes", NULL),
         cell_real("count", counted, measured[0]), cell_real("time_s", true, measured[1]),
         cell_real("simulated_count", counted && compared, simulated[0]),
         cell_real("simulated_time_s", compared, simulated[1]));
 }
 
-static void collective_row(struct records *records, const struct trace_pair *pair)
+static void collective_row(struct rows *rows, const struct trace_pair *pair)
 {
     const struct trace_group *m = pair->measured, *s = pair->simulated, *any = m ? m : s;
     BUG_IF(!any, "a pair of nothing");
     double bus_bytes = trace_bus_bytes(any);
-    RECORDS_ROW(records, cell_text("of", "collective"),
+    ROWS_CELLS(rows, cell_text("of", "collective"),
         cell_text("name", any->kind == TRACE_UNKNOWN_KIND ? NULL : coll_kind_names[any->kind]),
         cell_real("ranks", any->ranks > 0, any->ranks),
         cell_real("bytes", any->bytes > 0, any->bytes),
@@ -396,18 +395,18 @@ static void calibrate_check_trace_print_records(
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
     struct part parts[PARTS];
     calibrate_check_trace_find_parts(parts, check);
-    struct records records = records_begin(out, format);
+    struct rows rows = {0};
     for (size_t i = 0; i < PARTS; i++)
-        part_row(&records, "step", parts[i].name, check, (const double[]){0, parts[i].measured_s},
+        part_row(&rows, "step", parts[i].name, check, (const double[]){0, parts[i].measured_s},
             (const double[]){0, parts[i].simulated_s});
     for (int c = 0; c < TRACE_CLASS_COUNT; c++)
         if (m->class_count[c] + s->class_count[c] > 0)
-            part_row(&records, "class", trace_class_name(c), check,
+            part_row(&rows, "class", trace_class_name(c), check,
                 (const double[]){m->class_count[c], m->class_s[c]},
                 (const double[]){s->class_count[c], s->class_s[c]});
     for (int i = 0; i < check->pairs.n; i++)
-        collective_row(&records, &check->pairs.at[i]);
-    records_end(&records);
+        collective_row(&rows, &check->pairs.at[i]);
+    rows_finish(out, &rows, format);
 }
 
 /* ---- command ---- */
