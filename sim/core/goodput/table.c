@@ -8,7 +8,6 @@
 #include "goodput/goodput.h"
 
 #include <math.h>
-#include <string.h>
 
 const char *const goodput_cause_names[GOODPUT_CAUSES + 1] = {
     "gpu", "node", "link", "switch", "software", "maintenance", "slow_node", NULL};
@@ -91,11 +90,11 @@ struct goodput_options goodput_default_options(void)
     for (const struct goodput_number *number = goodput_numbers; number->key; number++) {
         size_t at = 0;
         const struct config_field *field = config_field_at(&goodput_table, number->key, &at);
-        double value = number->number.value;
+        void *place = (char *)&out + at;
         if (field->type == FIELD_INT)
-            memcpy((char *)&out + at, &(int64_t){(int64_t)value}, sizeof(int64_t));
+            *(int64_t *)place = (int64_t)number->number.value;
         else
-            memcpy((char *)&out + at, &value, sizeof value);
+            *(double *)place = number->number.value;
     }
     return out;
 }
