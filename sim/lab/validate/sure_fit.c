@@ -380,7 +380,7 @@ bool sure_fit(struct sure_numbers *out, const struct validate_table *table, stru
 
 /* ---- how well it holds ---- */
 
-static double score_of(const struct sure_range *range, double ratio)
+double sure_interval_score(const struct sure_range *range, double ratio)
 {
     return range->high - range->low +
            PENALTY * (fmax(range->low - ratio, 0) + fmax(ratio - range->high, 0));
@@ -396,7 +396,7 @@ static struct sure_score score_all(
     int *count = xcalloc((size_t)n_table + 1, sizeof *count), makers = 0;
     for (int i = 0; i < rows->n; i++) {
         const struct sure_row *row = &rows->list[i];
-        double ratio = exp(row->error), s = score_of(&ranges[i], ratio);
+        double ratio = exp(row->error), s = sure_interval_score(&ranges[i], ratio);
         bool in = ratio >= ranges[i].low && ratio <= ranges[i].high;
         covered[row->maker] += in;
         score[row->maker] += s;

@@ -179,20 +179,17 @@ static double sure_kin_wider(const struct sure_numbers *numbers, const struct su
     return found;
 }
 
-/* The mean interval score of given sizes, each maker the same: the width, and what lies beyond it
- * times 2 over the share that may (Gneiting and Raftery 2007), in logarithms. */
+/* The sum of interval scores of given sizes, each maker the same. */
 static double sure_kin_score(const struct sure_numbers *numbers, const struct sure_kins *kins,
     const struct sure_rows *rows, int left_out)
 {
     double sum = 0;
     for (int i = 0; i < kins->sizes.n; i++) {
         const struct sure_size *size = &kins->sizes.at[i];
-        if (rows->list[size->row].maker == left_out)
-            continue;
+        const struct sure_row *row = &rows->list[size->row];
         struct sure_range range = range_given(numbers, rows, size);
-        double error = rows->list[size->row].error, low = log(range.low), high = log(range.high),
-               beyond = fmax(0, fmax(low - error, error - high));
-        sum += (high - low + 2 / (1 - SURE_WANTED) * beyond) / size->of_maker;
+        if (row->maker != left_out)
+            sum += sure_interval_score(&range, exp(row->error)) / size->of_maker;
     }
     return sum;
 }

@@ -23,6 +23,9 @@ double sure_within(int makers);
 /* The smallest value with at least this share of the weight at or below it. */
 double sure_quantile(const double *values, const double *weights, int n, double share);
 
+/* Of measured / predicted: the width, and 20 times what lies outside (sure_fit.h). */
+double sure_interval_score(const struct sure_range *range, double ratio);
+
 struct sure_pair { /* of rows of one maker */
     double slope, weight;
     int maker;
