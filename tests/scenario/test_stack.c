@@ -126,7 +126,7 @@ static void costs_of_the_host_carry_evidence(void **state)
     assert_int_equal(origin_of(point, "host.kernel_issue")->kind, ORIGIN_STACK);
     assert_int_equal(origin_of(point, "host.pass")->kind, ORIGIN_FILE);
     int kernel_issue = 0, pass = 0;
-    for (int i = 0; i < HOST_COSTS; i++) {
+    for (int i = 0; i < STRATEGY_HOST_COSTS; i++) {
         kernel_issue =
             strcmp(stack_host_table.fields[i].key, "kernel_issue") == 0 ? i : kernel_issue;
         pass = strcmp(stack_host_table.fields[i].key, "pass") == 0 ? i : pass;

@@ -50,21 +50,8 @@ typedef const char *setting_STRING;
 #define SETTING_DEFAULT_AS(kind, key, member, value, ...) .member = (value),
 #define SETTING_DEFAULT_IN SETTING_DEFAULT_AS
 
-/* Beyond these a value is a slip of the pen, not an experiment; they also keep every size within
- * int64. */
-enum {
-    SETTING_MAX_TOKENS = 1 << 24, /* of one sequence; the longest contexts so far are near 10^6 */
-    SETTING_MAX_BATCH = 1 << 20,
-    SETTING_MAX_INTERVAL = 1 << 12,
-    SETTING_MAX_RANK = 1 << 16,
-    SETTING_MAX_STAGES = 1 << 12,
-    SETTING_MAX_LAYERS = 1 << 12,
-    SETTING_MAX_IMBALANCE = 1 << 10,
-    SETTING_MAX_SPREAD = 10,
-    SETTING_MAX_SMS = 1 << 10,
-    SETTING_KILO_TOKENS = 1 << 10, /* a context of 8k is one of 8192 */
-    /* Elements of a collective of the plan: with 10^12 parameters a million collectives. */
-    SETTING_MIN_GATHERED = 1000000,
-};
+/* Bounds that many have. */
+#define SETTING_FRACTION .dimension = DIM_FRACTION, .min = 0, .max = 1
+#define SETTING_ELEMENTS .min = 0, .max = 0x1p50 /* of tensors; 0: as its help says */
 
 #endif

@@ -14,10 +14,10 @@
 #ifndef FLOPCAST_CONFIG_CONFIG_H
 #define FLOPCAST_CONFIG_CONFIG_H
 
-#include "base/settings.h"
 #include "base/arena.h"
 #include "base/files.h"
 #include "base/quantity.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "base/vec.h"

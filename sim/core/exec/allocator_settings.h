@@ -9,10 +9,10 @@ SETTING(INT, max_split_size_mb, 0,
 /* Of what the process may take. */
 SETTING(NUMBER, garbage_collection_threshold, 0,
     "PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:X; 0: not set. It needs memory_fraction",
-    .when = "run.memory_fraction > 0", .dimension = DIM_FRACTION, .min = 0, .max = 1)
+    .when = "run.memory_fraction > 0", SETTING_FRACTION)
 /* Of the GPU's memory that segments may take. */
 SETTING(NUMBER, memory_fraction, 0, "torch.cuda.set_per_process_memory_fraction; 0: not set",
-    .dimension = DIM_FRACTION, .min = 0, .max = 1)
+    SETTING_FRACTION)
 
 #undef SETTINGS
 #undef SETTINGS_OF

@@ -1,35 +1,32 @@
 /* Section noise (base/settings.h): what varies from GPU to GPU, kernel to kernel, host to host. The
  * defaults are the cluster's own quantities; all 0: nothing does. */
 #define SETTINGS_OF noise_options
+#define OF_CLUSTER "; the cluster's where not given"
 
 /* Where a GPU stands among its kind is one constant of the chip, and kernels follow it by what
  * limits them: those at the power limit (kernel_power_limited()) by gpu_speed_spread, other compute
  * by gpu_speed_spread_below, bytes of HBM not at all. */
 SETTING(NUMBER, gpu_speed_spread, 0,
     "persistent, per GPU: relative standard deviation of speed at the power limit; 0: GPUs are "
-    "alike; the cluster's where not given",
-    .dimension = DIM_FRACTION, .min = 0, .max = 1)
-SETTING(NUMBER, gpu_speed_spread_below, 0,
-    "the same of compute below the power limit; the cluster's where not given",
-    .dimension = DIM_FRACTION, .min = 0, .max = 1)
-SETTING(NUMBER, kernel_jitter, 0,
-    "per kernel: log-standard deviation of its duration; the cluster's where not given",
-    .dimension = DIM_FRACTION, .min = 0, .max = 1)
+    "alike" OF_CLUSTER,
+    SETTING_FRACTION)
+SETTING(NUMBER, gpu_speed_spread_below, 0, "the same of compute below the power limit" OF_CLUSTER,
+    SETTING_FRACTION)
+SETTING(NUMBER, kernel_jitter, 0, "per kernel: log-standard deviation of its duration" OF_CLUSTER,
+    SETTING_FRACTION)
 SETTING(NUMBER, network_jitter, 0,
     "per collective and link between nodes: log-standard deviation of its duration; the slowest "
-    "link decides; the cluster's where not given",
-    .dimension = DIM_FRACTION, .min = 0, .max = 1)
-SETTING(NUMBER, host_jitter, 0,
-    "of a host burst of 1 ms: log-standard deviation; the cluster's where not given",
-    .dimension = DIM_FRACTION, .min = 0, .max = 1)
+    "link decides" OF_CLUSTER,
+    SETTING_FRACTION)
+SETTING(NUMBER, host_jitter, 0, "of a host burst of 1 ms: log-standard deviation" OF_CLUSTER,
+    SETTING_FRACTION)
 /* Slow machines, the tail that the normal distribution of gpu_speed_spread does not have. */
 SETTING(NUMBER, straggler_share, 0,
     "probability that a host is slow (a node; of a rack a tray), where GPUs differ at all "
-    "(gpu_speed_spread); a point is the mean; the cluster's where not given",
-    .dimension = DIM_FRACTION, .min = 0, .max = 1)
-SETTING(NUMBER, straggler_slowdown, 0,
-    "by how much longer kernels take on a slow host; the cluster's where not given",
-    .dimension = DIM_FRACTION, .min = 0, .max = 1)
+    "(gpu_speed_spread); a point is the mean" OF_CLUSTER,
+    SETTING_FRACTION)
+SETTING(NUMBER, straggler_slowdown, 0, "by how much longer kernels take on a slow host" OF_CLUSTER,
+    SETTING_FRACTION)
 /* At times that are the interval apart in the mean and independent of each other and of other ranks
  * (exponential gaps), where the thread begins a step or goes on after it was blocked. Both 0: none,
  * as where training loops collect on all ranks at once. */
@@ -46,3 +43,4 @@ SETTING(BOOL, drawn_speeds, false,
 
 #undef SETTINGS
 #undef SETTINGS_OF
+#undef OF_CLUSTER

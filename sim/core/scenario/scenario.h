@@ -113,7 +113,7 @@ struct scenario_point {
     struct model model;
     /* Section host as the stack profile has it, with its evidence; unset: the profile is silent, or
      * the scenario says something else. options.strategy.host has the values. */
-    struct quantity stack_host[HOST_COSTS];
+    struct quantity stack_host[STRATEGY_HOST_COSTS];
     struct scenario_published published;
 };
 

@@ -104,7 +104,7 @@ struct stack stack_default(void)
 /* Which cost of section host the path names; -1: none. */
 static int host_cost(const char *path)
 {
-    for (int i = 0; strncmp(path, "host.", strlen("host.")) == 0 && i < HOST_COSTS; i++)
+    for (int i = 0; strncmp(path, "host.", strlen("host.")) == 0 && i < STRATEGY_HOST_COSTS; i++)
         if (strcmp(path + strlen("host."), stack_host_fields[i].key) == 0)
             return i;
     return -1;
@@ -122,7 +122,7 @@ static const struct config_origin *find_given(const struct stack *stack, const c
 static enum status stack_check_host(const struct stack *stack, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (int i = 0; i < HOST_COSTS; i++) {
+    for (int i = 0; i < STRATEGY_HOST_COSTS; i++) {
         char path[64];
         snprintf(path, sizeof path, "settings.host.%s", stack_host_fields[i].key);
         const struct config_origin *setting = find_given(stack, path);

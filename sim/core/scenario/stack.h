@@ -22,15 +22,15 @@
 
 struct stack {
     const char *name, *description;
-    struct hw_gpu rates[HW_ARCHS];    /* in the order of hw_archs; unset: the GPU file's */
-    struct quantity host[HOST_COSTS]; /* as stack_host_table */
-    struct scenario settings;         /* those that given names */
-    struct config_origins given;      /* "settings.train.fusion", in the arena */
+    struct hw_gpu rates[HW_ARCHS];             /* in the order of hw_archs; unset: the GPU file's */
+    struct quantity host[STRATEGY_HOST_COSTS]; /* as stack_host_table */
+    struct scenario settings;                  /* those that given names */
+    struct config_origins given;               /* "settings.train.fusion", in the arena */
 };
 
 extern const struct config_table stack_table;
 extern const struct config_table
-    stack_host_table;             /* struct quantity[HOST_COSTS]; the keys of section host */
+    stack_host_table; /* struct quantity[STRATEGY_HOST_COSTS]; the keys of section host */
 struct stack stack_default(void); /* says nothing */
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag);

@@ -29,8 +29,7 @@ SETTING(BOOL, overlap_moe_expert_parallel_comm, false,
     "parallelism.virtual of 2 and more")
 /* ddp_bucket_size. */
 SETTING(INT, bucket_size, 0,
-    "elements of a bucket; 0: 40 million, or a million for each rank of a group", .min = 0,
-    .max = 0x1p50)
+    "elements of a bucket; 0: 40 million, or a million for each rank of a group", SETTING_ELEMENTS)
 /* See megatron_fsdp.c. */
 SETTING(BOOL, use_megatron_fsdp, false, "Megatron-FSDP in place of DistributedDataParallel")
 SETTING(ENUM, data_parallel_sharding_strategy, 0,
@@ -39,7 +38,7 @@ SETTING(ENUM, data_parallel_sharding_strategy, 0,
     .when = "megatron.use_megatron_fsdp = true", .names = megatron_sharding_names)
 SETTING(INT, suggested_communication_unit_size, 0,
     "Megatron-FSDP: elements that are gathered or reduced at once; 0: two units, and 10^9 at least",
-    .when = "megatron.use_megatron_fsdp = true", .min = 0, .max = 0x1p50)
+    .when = "megatron.use_megatron_fsdp = true", SETTING_ELEMENTS)
 SETTING(BOOL, fsdp_double_buffer, false, "Megatron-FSDP: buffers of two units for the whole run",
     .when = "megatron.use_megatron_fsdp = true & megatron.data_parallel_sharding_strategy = "
             "optim_grads_params")

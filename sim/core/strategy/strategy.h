@@ -78,6 +78,22 @@ extern const char
     *const image_format_names[IMAGE_FORMAT_COUNT +
                               1]; /* "contiguous", "channels_last", "channels_last_amp" */
 
+/* Beyond these a setting is a slip of the pen, not an experiment; they also keep every size within
+ * int64. */
+enum {
+    STRATEGY_MAX_GPUS = 1 << 24,
+    SETTING_MAX_TOKENS = 1 << 24, /* of one sequence; the longest contexts so far are near 10^6 */
+    SETTING_MAX_BATCH = 1 << 20,
+    SETTING_MAX_INTERVAL = 1 << 12,
+    SETTING_MAX_RANK = 1 << 16,
+    SETTING_MAX_STAGES = 1 << 12,
+    SETTING_MAX_LAYERS = 1 << 12,
+    SETTING_MAX_IMBALANCE = 1 << 10,
+    SETTING_MAX_SPREAD = 10,
+    SETTING_MAX_SMS = 1 << 10,
+    SETTING_KILO_TOKENS = 1 << 10, /* a context of 8k is one of 8192 */
+};
+
 struct train_options {
 #define SETTINGS SETTING_MEMBER
 #include "strategy/train_settings.h"
@@ -132,7 +148,7 @@ enum {
 #define SETTING_HOST_INDEX_AS(kind, key, member, ...) HOST_INDEX_##member,
 #define SETTINGS SETTING_HOST_INDEX
 #include "strategy/host_settings.h"
-    HOST_COSTS
+    STRATEGY_HOST_COSTS
 };
 
 struct zero_options {
@@ -257,7 +273,6 @@ struct parallelism_options {
     extern const struct config_table name##_table;                                                 \
     extern const struct name##_options name##_defaults;
 STRATEGY_SECTIONS(STRATEGY_SECTION_DECLARATION)
-enum { STRATEGY_MAX_GPUS = 1 << 24 };
 
 struct strategy_options {
     int kind; /* enum strategy_kind */

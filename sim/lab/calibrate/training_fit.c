@@ -44,7 +44,7 @@ static const struct {
 } rates[] = {KEY(gemm_sustained, true), KEY(attention_efficiency, true),
     KEY(attention_backward, true), KEY(pointwise_efficiency, true), KEY(norm_row_time, false),
     KEY(conv_efficiency, true), KEY(step_pause, false)};
-enum { N_RATES = sizeof rates / sizeof *rates, N_KEYS = N_RATES + HOST_COSTS };
+enum { N_RATES = sizeof rates / sizeof *rates, N_KEYS = N_RATES + STRATEGY_HOST_COSTS };
 
 static bool is_rate(const char *key)
 {
