@@ -170,19 +170,19 @@ static const struct command_option collective_options[] = {
 /* The ranks of all groups of a mesh. */
 static void print_mesh_ranks(const struct collective *asked, const struct hw *hw)
 {
-    const struct collective_ranks *mesh = &asked->ranks;
-    int gpus = hw_gpus_per_node(hw), groups = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
-    if (mesh->mesh.ranks <= LISTED_GPUS)
-        for (int rank = 0; rank < mesh->mesh.ranks; rank++)
+    const struct collective_ranks *ranks = &asked->ranks;
+    int gpus = hw_gpus_per_node(hw),
+        groups = mesh_group_instances(&ranks->group, ranks->mesh.ranks);
+    if (ranks->mesh.ranks <= LISTED_GPUS)
+        for (int rank = 0; rank < ranks->mesh.ranks; rank++)
             printf("#  Rank %2d Group %2d Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n",
-                rank % mesh->group.period / mesh->group.stride,
-                mesh_group_instance(&mesh->group, rank), rank + 1, rank / gpus, rank % gpus,
+                rank % ranks->group.period / ranks->group.stride,
+                mesh_group_instance(&ranks->group, rank), rank + 1, rank / gpus, rank % gpus,
                 rank % gpus, hw->gpu.name);
     else
-        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, asked->ranks.nodes,
-            asked->ranks.gpus);
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, ranks->nodes, ranks->gpus);
     printf("# %d group%s of %d GPUs, %d apart, all at the same time\n", groups, plural(groups),
-        asked->ranks.gpus, mesh->group.stride);
+        ranks->gpus, ranks->group.stride);
 }
 
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
